@@ -1,0 +1,1 @@
+"""What runs steps: the contract (`base`), the embedded engine (`local`), Dagger (`dagger`)."""
