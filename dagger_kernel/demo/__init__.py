@@ -1,0 +1,1 @@
+"""Demo notebooks and their data. ``dagger-kernel demo`` runs them."""
