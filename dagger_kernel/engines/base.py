@@ -136,10 +136,13 @@ class StepHandler(Protocol):
 
 
 class BlobSource(Protocol):
-    """Where an engine reads uploads and stored layers from."""
+    """Where an engine reads uploads, stored layers and base recipes from, and keeps its recipes."""
 
     def open(self, digest: str) -> BinaryIO:
         """Open a blob for reading; raises `dagger_kernel.errors.BlobError`."""
+
+    def put(self, data: bytes | BinaryIO) -> str:
+        """Store bytes and return their digest."""
 
 
 Progress = Callable[[str], None]
@@ -226,10 +229,13 @@ class Engine(ABC):
     """``local`` or ``dagger``."""
 
     @abstractmethod
-    async def prepare(self, progress: Progress = no_progress) -> Base:
-        """Make sure the base exists; build it if not (minutes, with progress). Idempotent.
+    async def prepare(self, progress: Progress = no_progress, digest: str | None = None) -> Base:
+        """Make sure a base exists; build it if not (minutes, with progress). Idempotent.
 
-        Called before the first `open`. Cancelling it stops the build cleanly.
+        Called before the first `open` of a chain: with the digest that the chain's steps recorded, or
+        None for the base that the settings ask for now. A digest names a recipe in the blob store
+        (interpreter, packages, their lock), so that a deleted base can be built again. Cancelling
+        stops the build cleanly.
 
         Raises
         ------
@@ -242,6 +248,7 @@ class Engine(ABC):
         chain: Sequence[ChainStep],
         nonce: str,
         *,
+        base: Base,
         sandbox_id: str,
         progress: Progress = no_progress,
         replayed: Replayed = ignore_replayed,
@@ -262,6 +269,7 @@ class Engine(ABC):
         self,
         chain: Sequence[ChainStep],
         *,
+        base: Base,
         sandbox_id: str,
         progress: Progress = no_progress,
         replayed: Replayed = ignore_replayed,

@@ -1,0 +1,115 @@
+"""A layer as a tar file and back, with the conventions of OCI image layers.
+
+A deletion is an empty file ``.wh.NAME``, a replaced directory holds ``.wh..wh..opq``.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import stat
+import tarfile
+from pathlib import Path
+from typing import BinaryIO
+
+from .layers import OPAQUE, is_opaque, is_whiteout
+
+WHITEOUT = ".wh."
+OPAQUE_FILE = ".wh..wh..opq"
+
+
+class TooLargeError(Exception):
+    """The archive would pass its size limit."""
+
+
+def pack(layer: Path, max_bytes: int) -> bytes | None:
+    """Return the archive of a layer's upper directory, None when it is larger than allowed."""
+    buffer = io.BytesIO()
+    try:
+        with tarfile.open(fileobj=buffer, mode="w:gz", format=tarfile.PAX_FORMAT, compresslevel=1) as tar:
+            _pack_directory(tar, os.fspath(layer), "", buffer, max_bytes)
+    except TooLargeError:
+        return None
+    return buffer.getvalue() if buffer.tell() <= max_bytes else None
+
+
+def _pack_directory(
+    tar: tarfile.TarFile, path: str, name: str, buffer: io.BytesIO, max_bytes: int
+) -> None:
+    if is_opaque(path):
+        tar.addfile(tarfile.TarInfo(os.path.join(name, OPAQUE_FILE)))
+    for entry in sorted(os.scandir(path), key=lambda item: item.name):
+        inner = os.path.join(name, entry.name)
+        info = entry.stat(follow_symlinks=False)
+        if is_whiteout(info):
+            tar.addfile(tarfile.TarInfo(os.path.join(name, WHITEOUT + entry.name)))
+            continue
+        if stat.S_ISSOCK(info.st_mode):
+            continue  # a socket without its process is nothing
+        member = tar.gettarinfo(entry.path, inner)
+        member.uid = member.gid = 1000
+        member.uname = member.gname = ""
+        if member.isreg():
+            with open(entry.path, "rb") as file:
+                tar.addfile(member, file)
+        else:
+            tar.addfile(member)
+        if buffer.tell() > max_bytes:
+            raise TooLargeError
+        if stat.S_ISDIR(info.st_mode):
+            _pack_directory(tar, entry.path, inner, buffer, max_bytes)
+
+
+def unpack(archive: BinaryIO, layer: Path) -> None:
+    """Fill an empty upper directory from an archive.
+
+    The archive is data of a sandbox: links and names are checked by tarfile's ``data`` filter, which
+    refuses to leave the directory.
+    """
+    with tarfile.open(fileobj=archive, mode="r:*") as tar:
+        for member in tar:
+            directory, _, base = member.name.rpartition("/")
+            if base == OPAQUE_FILE:
+                place = _inside(layer, directory)
+                place.mkdir(parents=True, exist_ok=True)
+                os.setxattr(place, OPAQUE, b"y")
+            elif base.startswith(WHITEOUT):
+                place = _inside(layer, directory)
+                place.mkdir(parents=True, exist_ok=True)
+                target = place / base.removeprefix(WHITEOUT)
+                os.mknod(target, stat.S_IFCHR | 0o600, os.makedev(0, 0))
+            elif member.issym():
+                # Absolute link targets are normal in a sandbox; they are never followed here.
+                place = _inside(layer, directory)
+                place.mkdir(parents=True, exist_ok=True)
+                os.symlink(member.linkname, place / base)
+            else:
+                tar.extract(member, layer, filter=_keep_modes)
+
+
+def _keep_modes(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo | None:
+    filtered = tarfile.data_filter(member, path)
+    return filtered.replace(mode=member.mode & 0o1777, deep=False) if filtered else None
+
+
+def _inside(layer: Path, directory: str) -> Path:
+    place = layer
+    for part in directory.split("/"):
+        if part in ("", "."):
+            continue
+        if part == "..":
+            raise tarfile.OutsideDestinationError(tarfile.TarInfo(directory), os.fspath(layer))
+        place = place / part
+        if place.is_symlink():
+            raise tarfile.OutsideDestinationError(tarfile.TarInfo(directory), os.fspath(place))
+    return place
+
+
+def put_file(layer: Path, path: str, mode: int, source: BinaryIO) -> None:
+    """Write one file below ``home/sandbox`` of an empty upper directory."""
+    target = layer / "home/sandbox" / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(target, "xb") as file:
+        shutil.copyfileobj(source, file, 1 << 20)
+    target.chmod(mode & 0o777)

@@ -1,0 +1,304 @@
+"""The embedded engine: user namespaces and overlay layers, no daemon, no root."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...errors import EngineUnavailableError, ReplayError, RoomLostError
+from ...settings import Settings
+from ...steps import root_key
+from ..base import (
+    Base,
+    BlobSource,
+    ChainStep,
+    Engine,
+    FileInfo,
+    Progress,
+    Replayed,
+    Room,
+    ignore_replayed,
+    no_progress,
+)
+from ..link import Link
+from ..replay import Recorder
+from . import archive
+from .bases import Bases
+from .layers import Layer, LayerStore
+from .probe import probe
+from .room import LocalRoom
+from .view import View
+from .zygote import Zygote
+
+CHUNK = 1 << 20
+PATIENCE = 2
+
+
+class LocalEngine(Engine):
+    """See `Engine`. Layers, bases and the log share one data directory."""
+
+    name = "local"
+
+    def __init__(self, settings: Settings, blobs: BlobSource) -> None:
+        self._settings = settings
+        self._blobs = blobs
+        self.bases = Bases(settings, blobs)
+        self.layers = LayerStore(settings.layers_path)
+        self._zygotes: dict[str, Zygote] = {}
+        self._rooms: set[LocalRoom] = set()
+        self._roots: dict[str, str] = {}  # root key -> base digest
+        self._closed = False
+
+    async def prepare(self, progress: Progress = no_progress, digest: str | None = None) -> Base:
+        """Make sure a base exists and start its zygote; see `Engine.prepare`."""
+        found = await asyncio.to_thread(probe)
+        if not found.available:
+            raise EngineUnavailableError(found.reason, engine=self.name, remedy=found.remedy)
+        base = await self.bases.prepare(progress, digest)
+        self._roots[root_key(base.digest, base.runner_digest)] = base.digest
+        self.layers.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._zygote(base)
+        return base
+
+    async def open(
+        self,
+        chain: Sequence[ChainStep],
+        nonce: str,
+        *,
+        base: Base,
+        sandbox_id: str,
+        progress: Progress = no_progress,
+        replayed: Replayed = ignore_replayed,
+    ) -> Room:
+        """Open a room on the state after the chain; see `Engine.open`."""
+        parent = await self._replay(chain, base, progress, replayed)
+        return await self._open_room(parent, nonce, base)
+
+    async def ensure(
+        self,
+        chain: Sequence[ChainStep],
+        *,
+        base: Base,
+        sandbox_id: str,
+        progress: Progress = no_progress,
+        replayed: Replayed = ignore_replayed,
+    ) -> str:
+        """Make the state after the chain exist; see `Engine.ensure`."""
+        return (await self._replay(chain, base, progress, replayed)).key
+
+    async def has(self, key: str) -> bool:
+        """Whether the state of a key is cached now."""
+        return key in self._roots or self.layers.get(key) is not None
+
+    async def files(self, key: str, path: str = "", *, recursive: bool = False) -> list[FileInfo]:
+        """List a directory of a cached state; see `Engine.files`."""
+        view = self._view(key)
+        return await asyncio.to_thread(view.list, path, recursive=recursive)
+
+    async def read(
+        self, key: str, path: str, *, offset: int = 0, length: int | None = None
+    ) -> AsyncIterator[bytes]:
+        """Read a regular file of a cached state; see `Engine.read`."""
+        handle = self._view(key).open(path)
+        with os.fdopen(handle, "rb") as file:
+            file.seek(offset)
+            left = length
+            while left is None or left > 0:
+                chunk = file.read(CHUNK if left is None else min(CHUNK, left))
+                if not chunk:
+                    return
+                left = None if left is None else left - len(chunk)
+                yield chunk
+                await asyncio.sleep(0)
+
+    async def diff(self, old_key: str, new_key: str) -> dict[str, str]:
+        """Return what changed between two cached states; see `Engine.diff`."""
+        old, new = await asyncio.gather(
+            self.files(old_key, recursive=True), self.files(new_key, recursive=True)
+        )
+        before = {info.path: info for info in old if info.kind != "directory"}
+        after = {info.path: info for info in new if info.kind != "directory"}
+        changes = {path: "deleted" for path in before.keys() - after.keys()}
+        for path, info in after.items():
+            if path not in before:
+                changes[path] = "new"
+            elif before[path] != info:
+                changes[path] = "changed"
+        return dict(sorted(changes.items()))
+
+    async def export_layer(self, key: str, max_bytes: int) -> bytes | None:
+        """Return the layer of a state over its parent as an archive; see `Engine.export_layer`."""
+        place = self.layers.path(key)
+        return await asyncio.to_thread(archive.pack, place, max_bytes)
+
+    async def evict(self, keys: Sequence[str] | None = None) -> int:
+        """Drop cached states that no room of this process stands on; see `Engine.evict`."""
+        if keys is None:
+            for room in list(self._rooms):
+                if room.alive:
+                    await room.close()
+        return await asyncio.to_thread(self.layers.evict, None if keys is None else list(keys))
+
+    async def describe(self) -> dict[str, Any]:
+        """Return what `doctor` shows; see `Engine.describe`."""
+        found = await asyncio.to_thread(probe)
+        interpreter = await asyncio.to_thread(self.bases.interpreter)
+        current = await asyncio.to_thread(self.bases.current)
+        return {
+            "engine": self.name,
+            "available": found.available,
+            "reasons": [found.reason] if found.reason else [],
+            "remedies": [found.remedy] if found.remedy else [],
+            "python": interpreter.version,
+            "interpreter": interpreter.executable,
+            "base": current,
+            "base_built": bool(current and self.bases.exists(current)),
+            "layers": os.fspath(self.layers.root),
+            "network": self._settings.network,
+            "rooms": len(self._rooms),
+        }
+
+    async def close(self) -> None:
+        """End every room and zygote."""
+        self._closed = True
+        for room in list(self._rooms):
+            if room.alive:
+                await room.close()
+        for zygote in self._zygotes.values():
+            zygote.close()
+        self._zygotes.clear()
+
+    def _view(self, key: str) -> View:
+        if key in self._roots:
+            return View([self.bases.path(self._roots[key]) / "fs"])
+        layer = self.layers.get(key)
+        if layer is None:
+            raise KeyError(key)
+        stack = [self.layers.root / name / "fs" for name in layer.lowers]
+        return View([*stack, self.bases.path(layer.base) / "fs"])
+
+    def _zygote(self, base: Base) -> Zygote:
+        zygote = self._zygotes.get(base.digest)
+        if zygote is None or not zygote.alive:
+            zygote = Zygote.start(
+                self._settings,
+                self.bases.interpreter(),
+                base=self.bases.path(base.digest),
+                layers=self.layers.root,
+                runner=self.bases.place_runner(),
+                scratch=self.bases.root,
+            )
+            self._zygotes[base.digest] = zygote
+        return zygote
+
+    async def _open_room(self, parent: Layer, nonce: str, base: Base) -> LocalRoom:
+        zygote = self._zygote(base)
+        await zygote.warm()
+        directory = await asyncio.to_thread(self.layers.new_room)
+        number, connected = zygote.open(
+            {
+                "lowers": [f"{name}/fs" for name in parent.lowers],
+                "base": "base",
+                "upper": f"{directory}/fs",
+                "work": f"{directory}/work",
+                "network": self._settings.network,
+                "nonce": nonce,
+                "warm": True,
+            }
+        )
+        link = await Link.over(connected)
+        hello = await link.receive()
+        if hello is None or hello[0].get("nonce") != nonce:
+            link.close()
+            await zygote.exited(number)
+            why = zygote.failures.get(number, "it ended before it was ready")
+            zygote.forget(number)
+            self.layers.drop(directory)
+            raise RoomLostError(f"The room could not be opened: {why}.", engine=self.name)
+        room = LocalRoom(
+            link,
+            nonce,
+            parent,
+            zygote=zygote,
+            number=number,
+            directory=directory,
+            store=self.layers,
+            ended=self._rooms.discard,
+        )
+        self._rooms.add(room)
+        return room
+
+    async def _replay(
+        self, chain: Sequence[ChainStep], base: Base, progress: Progress, replayed: Replayed
+    ) -> Layer:
+        """Return the layer of the chain's last step, made again where it is missing."""
+        root = chain[0].parent_key if chain else root_key(base.digest, base.runner_digest)
+        self._roots[root] = base.digest
+        layer, missing = Layer(root, "", 0, (), base.digest), len(chain)
+        for index in range(len(chain), 0, -1):
+            found = self.layers.get(chain[index - 1].key)
+            if found is not None:
+                layer, missing = found, len(chain) - index
+                break
+        start = len(chain) - missing
+        for count, step in enumerate(chain[start:], 1):
+            progress(f"replaying {count}/{missing}")
+            layer = await self._repeat(step, layer, base, replayed)
+        if missing:
+            progress("")
+        return layer
+
+    async def _repeat(
+        self, step: ChainStep, parent: Layer, base: Base, replayed: Replayed
+    ) -> Layer:
+        if step.kind == "cell":
+            await self._repeat_cell(step, parent, base, replayed)
+        else:
+            directory = await asyncio.to_thread(self.layers.new_room)
+            try:
+                await asyncio.to_thread(self._fill, step, self.layers.root / directory / "fs")
+            except BaseException:
+                self.layers.drop(directory)
+                raise
+            await asyncio.to_thread(self.layers.commit, directory, step.key, parent)
+        layer = self.layers.get(step.key)
+        if layer is None:
+            raise ReplayError(f"Step {step.seq} left no layer.", engine=self.name, seq=step.seq)
+        return layer
+
+    async def _repeat_cell(
+        self, step: ChainStep, parent: Layer, base: Base, replayed: Replayed
+    ) -> None:
+        recorder = Recorder(step.request.get("answers") or [])
+        for attempt in range(1, PATIENCE + 1):
+            room = await self._open_room(parent, step.nonce, base)
+            try:
+                outcome = await room.run({**step.request, "replay": True}, recorder)
+            except RoomLostError as error:
+                # A repeated step may be tried again: nothing outside depends on it yet.
+                await room.close()
+                if attempt == PATIENCE:
+                    raise ReplayError(
+                        f"Step {step.seq} could not be repeated: {error.what}",
+                        engine=self.name,
+                        seq=step.seq,
+                    ) from error
+            except BaseException:
+                await room.close()
+                raise
+            else:
+                break
+        await room.commit(step.key)
+        replayed(step, outcome, recorder.frames)
+
+    def _fill(self, step: ChainStep, upper: Path) -> None:
+        if step.kind == "upload":
+            for item in step.files:
+                with self._blobs.open(item.blob) as source:
+                    archive.put_file(upper, item.path, item.mode, source)
+        elif step.layer is not None:
+            with self._blobs.open(step.layer) as source:
+                archive.unpack(source, upper)

@@ -1,0 +1,251 @@
+"""The layers on disk: one directory per key, named by it, made durable by rename.
+
+Each directory ``<name>/fs`` is the upper directory of the overlay in which its step ran; ``<name>/layer.json``
+says which directories lie below it. The number of directories under a state stays small however long
+the chain is: every 16 layers are squashed into one, every 16 of those into the next
+(the scheme of a log-structured merge tree). Squashing never changes a key: it adds a directory
+with hard links to the same files and shortens the list below later layers.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import secrets
+import shutil
+import stat
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from ...errors import StorageFullError
+
+FANOUT = 16
+PARTS = ("home/sandbox", "tmp", ".dk")
+OPAQUE = "user.overlay.opaque"
+NAME_DIGITS = 20
+"""Hexadecimal digits of a key in a directory name (80 bits): overlay options must stay under one page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A cached state.
+
+    Attributes
+    ----------
+    key, parent_key
+        Full keys.
+    depth
+        Steps since the base.
+    lowers
+        Directory names from this layer down to the base (which is not in the list).
+    base
+        Digest of the base below them.
+    """
+
+    key: str
+    parent_key: str
+    depth: int
+    lowers: tuple[str, ...]
+    base: str
+
+
+class LayerStore:
+    """Layers below one directory. Safe for several processes: names are unique, changes are renames."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, key: str) -> Path:
+        """Return the upper directory of a cached state."""
+        return self.root / name_of(key) / "fs"
+
+    def get(self, key: str) -> Layer | None:
+        """Return the cached state of a key with every directory it needs, else None."""
+        try:
+            data = json.loads((self.root / name_of(key) / "layer.json").read_bytes())
+            layer = Layer(
+                data["key"], data["parent"], data["depth"], tuple(data["lowers"]), data["base"]
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        if layer.key != key:
+            return None
+        whole = all((self.root / lower / "fs").is_dir() for lower in layer.lowers)
+        return layer if whole else None
+
+    def new_room(self) -> str:
+        """Make an empty upper and work directory; return their name below the root.
+
+        Raises
+        ------
+        StorageFullError
+        """
+        name = f"room-{secrets.token_hex(8)}"
+        try:
+            for part in PARTS:
+                (self.root / name / "fs" / part).mkdir(parents=True, mode=0o755)
+            (self.root / name / "fs" / "tmp").chmod(0o1777)
+            (self.root / name / "work").mkdir(mode=0o700)
+        except OSError as error:
+            raise _full_or(error) from error
+        return name
+
+    def commit(self, room: str, key: str, parent: Layer) -> Layer:
+        """Turn a room's upper directory into the layer of a key.
+
+        Another process may have made the same layer meanwhile: then that one stands.
+        """
+        source, target = self.root / room, self.root / name_of(key)
+        lowers = (name_of(key), *parent.lowers)
+        layer = Layer(key, parent.key, parent.depth + 1, lowers, parent.base)
+        _remove(source / "work")
+        try:
+            (source / "layer.json").write_text(_to_json(layer), "ascii")
+            os.rename(source, target)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise _full_or(error) from error
+            _remove(source)
+        return self._squash(layer)
+
+    def drop(self, room: str) -> None:
+        """Remove a room that leaves nothing."""
+        _remove(self.root / room)
+
+    def evict(self, keys: list[str] | None) -> int:
+        """Remove layers (None: all, squashed ones too); return how many."""
+        if keys is None:
+            names = [n for n in os.listdir(self.root) if not n.startswith("room-")]
+        else:
+            names = [name_of(key) for key in keys]
+        count = 0
+        for name in names:
+            doomed = self.root / f"room-evicted-{secrets.token_hex(8)}"
+            try:
+                os.rename(self.root / name, doomed)
+            except OSError:
+                continue
+            _remove(doomed)
+            count += 1
+        return count
+
+    def _squash(self, layer: Layer) -> Layer:
+        level, size = 1, FANOUT
+        while layer.depth % size == 0:
+            merged = f"s{level}-{layer.lowers[0].rpartition('-')[2]}"
+            group, rest = layer.lowers[:FANOUT], layer.lowers[FANOUT:]
+            if not (self.root / merged).is_dir():
+                stage = self.root / f"room-squash-{secrets.token_hex(8)}"
+                try:
+                    squash([self.root / name / "fs" for name in group], stage / "fs")
+                    os.rename(stage, self.root / merged)
+                except OSError:
+                    # Squashing only accelerates: without space the longer list serves on.
+                    _remove(stage)
+                    return layer
+            layer = replace(layer, lowers=(merged, *rest))
+            own = self.root / name_of(layer.key) / "layer.json"
+            fresh = own.with_suffix(f".{secrets.token_hex(4)}")
+            fresh.write_text(_to_json(layer), "ascii")
+            os.replace(fresh, own)
+            level, size = level + 1, size * FANOUT
+        return layer
+
+
+def name_of(key: str) -> str:
+    """Return the directory name of a key."""
+    return key[:NAME_DIGITS]
+
+
+def squash(stack: list[Path], target: Path) -> None:
+    """Merge upper directories (top first) into one, by hard links.
+
+    Deletions (whiteouts) and replaced directories (opaque marks) keep hiding what lies below
+    the group.
+    """
+    target.mkdir(parents=True)
+    _merge([os.fspath(path) for path in stack], os.fspath(target))
+
+
+def _merge(stack: list[str], target: str) -> None:
+    seen: dict[str, list[str]] = {}  # directory name -> where it exists, top first
+    closed: set[str] = set()  # names that hide whatever lies further down
+    opaque = False
+    for directory in stack:
+        for entry in os.scandir(directory):
+            if entry.name in closed:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                seen.setdefault(entry.name, []).append(entry.path)
+            else:
+                closed.add(entry.name)
+                if entry.name not in seen:
+                    os.link(entry.path, os.path.join(target, entry.name), follow_symlinks=False)
+                elif not _is_whiteout(entry):
+                    continue
+        if is_opaque(directory):
+            opaque = True
+            break
+    for name, places in seen.items():
+        made = os.path.join(target, name)
+        os.mkdir(made)
+        _merge(places, made)
+        if name in closed:
+            os.setxattr(made, OPAQUE, b"y")
+        shutil.copystat(places[0], made)
+    if opaque:
+        os.setxattr(target, OPAQUE, b"y")
+
+
+def is_opaque(directory: str | Path) -> bool:
+    """Whether a directory of a layer hides its namesakes below."""
+    try:
+        return os.getxattr(directory, OPAQUE) == b"y"
+    except OSError:
+        return False
+
+
+def _is_whiteout(entry: os.DirEntry[str]) -> bool:
+    return is_whiteout(entry.stat(follow_symlinks=False))
+
+
+def is_whiteout(info: os.stat_result) -> bool:
+    """Whether a directory entry of a layer marks a deletion (a character device 0:0)."""
+    return stat.S_ISCHR(info.st_mode) and info.st_rdev == 0
+
+
+def _to_json(layer: Layer) -> str:
+    values = asdict(layer)
+    return json.dumps({**values, "parent": values.pop("parent_key")})
+
+
+def _full_or(error: OSError) -> Exception:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFullError("No space is left for the layers of the local engine.")
+    return error
+
+
+def _remove(path: Path) -> None:
+    """Remove a tree whatever its modes: sandboxes may leave directories nobody can enter."""
+
+    def unlock(function: object, name: str, _error: object) -> None:
+        parent = os.path.dirname(name)
+        for place in (parent, name):
+            if not os.path.islink(place):
+                try:
+                    os.chmod(place, 0o700)
+                except OSError:
+                    pass
+        if os.path.isdir(name) and not os.path.islink(name):
+            shutil.rmtree(name, ignore_errors=True)
+        else:
+            try:
+                os.unlink(name)
+            except OSError:
+                pass
+
+    if path.exists():
+        shutil.rmtree(path, onerror=unlock)
+        if path.exists():
+            shutil.rmtree(path, ignore_errors=True)

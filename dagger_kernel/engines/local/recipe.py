@@ -1,0 +1,96 @@
+"""What a base is made of, as a document: its digest in the blob store is the base's identity.
+
+The document holds the interpreter's version, the packages and their lock, so a base that was
+deleted can be built again as it was. Which document new sandboxes use is remembered beside the log,
+by the settings that led to it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ...errors import BlobError
+from ...settings import Settings
+from ...steps import canonical_json, digest_json
+from ..base import BlobSource
+from .container import Interpreter, platform_tag
+
+FORMAT = 1
+RUNNER_NEEDS = ("ipython", "matplotlib-inline", "comm", "pip", "uv")
+"""What the runner and its users need besides the setting ``packages``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The document; ``lock`` is the text of ``uv.lock``, empty while it is not known yet."""
+
+    python: str
+    platform: str
+    packages: tuple[str, ...]
+    lock: str = ""
+
+    def project(self) -> str:
+        """Return the text of the base's ``pyproject.toml``."""
+        minor = ".".join(self.python.split(".")[:2])
+        names = "".join(f"  {json.dumps(name)},\n" for name in (*self.packages, *RUNNER_NEEDS))
+        return (
+            '[project]\nname = "sandbox"\nversion = "0"\n'
+            f'requires-python = ">={minor}"\ndependencies = [\n{names}]\n'
+        )
+
+    def to_blob(self, blobs: BlobSource) -> str:
+        """Store the document; return the base's digest."""
+        return blobs.put(canonical_json({"format": FORMAT, **asdict(self)}))
+
+    @classmethod
+    def from_blob(cls, blobs: BlobSource, digest: str) -> Recipe:
+        """Read the document of a base.
+
+        Raises
+        ------
+        BlobError
+            It is missing or damaged.
+        """
+        with blobs.open(digest) as file:
+            data = json.loads(file.read())
+        if data.get("format") != FORMAT:
+            raise BlobError("The recipe of a base has an unknown format", digest)
+        return cls(data["python"], data["platform"], tuple(data["packages"]), data["lock"])
+
+    @classmethod
+    def wanted(cls, settings: Settings, interpreter: Interpreter) -> Recipe:
+        """Return the recipe that the settings ask for, without a lock."""
+        return cls(interpreter.version, platform_tag(), tuple(settings.packages.split()))
+
+
+class KnownRecipes:
+    """Which base new sandboxes get, by what was asked for: a small JSON file beside the log."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def get(self, wanted: Recipe) -> str | None:
+        """Return the digest of the base made for this recipe before, if any."""
+        digest = self._read().get(self._name(wanted))
+        return digest if isinstance(digest, str) else None
+
+    def put(self, wanted: Recipe, digest: str) -> None:
+        """Remember a base."""
+        known = {**self._read(), self._name(wanted): digest}
+        fresh = self._path.with_suffix(f".{os.getpid()}")
+        fresh.write_text(json.dumps(known, indent=1), "ascii")
+        os.replace(fresh, self._path)
+
+    def _read(self) -> dict[str, object]:
+        try:
+            data = json.loads(self._path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return data if isinstance(data, dict) else {}
+
+    @staticmethod
+    def _name(wanted: Recipe) -> str:
+        return digest_json([FORMAT, RUNNER_NEEDS, asdict(wanted)])[:20]

@@ -1,0 +1,77 @@
+"""A room of the local engine: a forked child of the zygote on an overlay of layers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ..link import Link, LinkRoom
+from .layers import Layer, LayerStore
+from .zygote import Zygote
+
+EXIT_SECONDS = 5.0
+
+
+class LocalRoom(LinkRoom):
+    """See `Room`. The upper directory of its overlay becomes the layer."""
+
+    engine_name = "local"
+
+    def __init__(
+        self,
+        link: Link,
+        nonce: str,
+        parent: Layer,
+        *,
+        zygote: Zygote,
+        number: int,
+        directory: str,
+        store: LayerStore,
+        ended: Callable[[LocalRoom], None],
+    ) -> None:
+        super().__init__(link, nonce, parent.key)
+        self._parent = parent
+        self._zygote = zygote
+        self._number = number
+        self._directory = directory
+        self._store = store
+        self._ended = ended
+        self._gone = False
+
+    async def commit(self, key: str) -> None:
+        """Make the upper directory the layer of a key."""
+        await self._wait_for_exit()
+        await asyncio.to_thread(self._store.commit, self._directory, key, self._parent)
+        self._finish()
+
+    async def discard(self) -> None:
+        """Drop what the room wrote."""
+        await self._wait_for_exit()
+        await asyncio.to_thread(self._store.drop, self._directory)
+        self._finish()
+
+    async def close(self) -> None:
+        """End a room that got no step; also ends a running one at once."""
+        if self._gone:
+            return
+        self._gone = True
+        await super().close()
+        self._zygote.kill(self._number)
+        await self._zygote.exited(self._number)
+        await asyncio.to_thread(self._store.drop, self._directory)
+        self._finish()
+
+    async def _wait_for_exit(self) -> None:
+        """Wait until no process of the room is left, so that its layer is still."""
+        self._gone = True
+        try:
+            async with asyncio.timeout(EXIT_SECONDS):
+                await self._zygote.exited(self._number)
+        except TimeoutError:
+            self._zygote.kill(self._number)
+            await self._zygote.exited(self._number)
+        self._link.close()
+
+    def _finish(self) -> None:
+        self._zygote.forget(self._number)
+        self._ended(self)

@@ -1,0 +1,182 @@
+"""The host's side of a zygote: start it on a base, ask it for rooms, hear of their ends."""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from ...errors import EngineUnavailableError, RoomLostError
+from ...settings import Settings
+from .container import HOME, RUNNER_PLACE, VENV, Interpreter, common
+
+START_SECONDS = 60.0
+MAX_DATAGRAM = 64 * 1024
+
+
+class Zygote:
+    """One preloaded process; see `dagger_kernel.runner.zygote`. Belongs to one event loop."""
+
+    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
+        self._process = process
+        self._control = control
+        self._rooms = itertools.count(1)
+        self._exits: dict[int, asyncio.Future[int]] = {}
+        self.failures: dict[int, str] = {}
+        loop = asyncio.get_running_loop()
+        self._warm: asyncio.Future[None] = loop.create_future()
+        self._loop = loop
+        control.setblocking(False)
+        loop.add_reader(control, self._read)
+
+    @classmethod
+    def start(
+        cls,
+        settings: Settings,
+        interpreter: Interpreter,
+        *,
+        base: Path,
+        layers: Path,
+        runner: Path,
+        scratch: Path,
+    ) -> Zygote:
+        """Start a zygote; it preloads in the background. Call on the main thread.
+
+        bubblewrap dies with the thread that started it, so a worker thread must not.
+        """
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        fs = os.fspath(base / "fs")
+        code = (
+            f"import sys; sys.path.insert(0, {RUNNER_PLACE!r}); "
+            "from dagger_kernel_runner.zygote.loop import main; sys.path.pop(0); "
+            f"main({theirs.fileno()}, {settings.packages.split()!r})"
+        )
+        command = common(settings, interpreter, scratch)
+        command += ["--cap-add", "ALL", "--dir", "/room", "--dir", "/.dk", "--dir", "/tmp"]  # noqa: S108
+        command += ["--ro-bind", os.fspath(runner), RUNNER_PLACE, "--ro-bind", fs, "/B/base"]
+        command += ["--bind", os.fspath(layers), "/L", "--ro-bind", f"{fs}/home/sandbox", HOME]
+        command += ["--chdir", HOME, "--", f"{VENV}/bin/python", "-c", code]
+        try:
+            process = subprocess.Popen(
+                command,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+            )
+        except OSError as error:
+            ours.close()
+            raise EngineUnavailableError(
+                f"bubblewrap could not be started: {error}.", engine="local"
+            ) from error
+        finally:
+            theirs.close()
+        return cls(process, ours)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can still fork rooms."""
+        return self._process.poll() is None and self._control.fileno() >= 0
+
+    async def warm(self) -> None:
+        """Wait until the libraries are loaded.
+
+        Raises
+        ------
+        EngineUnavailableError
+            The zygote ended, or takes longer than a minute.
+        """
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await asyncio.shield(self._warm)
+        except TimeoutError:
+            raise EngineUnavailableError(
+                f"The local engine did not start within {START_SECONDS:.0f} s.", engine="local"
+            ) from None
+
+    def open(self, request: dict[str, Any]) -> tuple[int, socket.socket]:
+        """Fork a room; return its number and the kernel's end of its link."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        room = next(self._rooms)
+        self._exits[room] = self._loop.create_future()
+        data = json.dumps({**request, "op": "open", "room": room}).encode("ascii")
+        fds = array.array("i", [theirs.fileno()])
+        try:
+            self._control.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+        except OSError as error:
+            ours.close()
+            raise RoomLostError("The local engine's zygote is gone.", engine="local") from error
+        finally:
+            theirs.close()
+        return room, ours
+
+    def kill(self, room: int) -> None:
+        """End a room at once."""
+        with contextlib.suppress(OSError):
+            self._control.send(json.dumps({"op": "kill", "room": room}).encode("ascii"))
+
+    async def exited(self, room: int) -> int:
+        """Wait for the end of a room; return its exit code."""
+        return await asyncio.shield(self._exits[room])
+
+    def forget(self, room: int) -> None:
+        """Drop what is known of an ended room."""
+        self._exits.pop(room, None)
+        self.failures.pop(room, None)
+
+    def close(self) -> None:
+        """End the zygote and every room."""
+        if self._control.fileno() >= 0:
+            self._loop.remove_reader(self._control)
+            self._control.close()
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        if self._process.stderr:
+            self._process.stderr.close()
+        self._lose("The local engine was closed.")
+
+    def _read(self) -> None:
+        try:
+            data = self._control.recv(MAX_DATAGRAM)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._loop.remove_reader(self._control)
+            self._control.close()
+            self._lose(f"The local engine's zygote ended. {self._last_words()}".strip())
+            return
+        message = json.loads(data)
+        if message["event"] == "warm":
+            if not self._warm.done():
+                self._warm.set_result(None)
+        elif message["event"] == "failed":
+            self.failures[message["room"]] = message["error"]
+        elif message["event"] == "exited":
+            waiting = self._exits.get(message["room"])
+            if waiting and not waiting.done():
+                waiting.set_result(message["status"])
+
+    def _last_words(self) -> str:
+        if self._process.stderr is None:
+            return ""
+        os.set_blocking(self._process.stderr.fileno(), False)
+        text = (self._process.stderr.read() or b"").decode("utf-8", "replace").strip()
+        return text.splitlines()[-1] if text else ""
+
+    def _lose(self, why: str) -> None:
+        if not self._warm.done():
+            self._warm.set_exception(EngineUnavailableError(why, engine="local"))
+            self._warm.exception()
+        for future in self._exits.values():
+            if not future.done():
+                future.set_result(-9)

@@ -1,0 +1,107 @@
+"""How a forked child of the zygote becomes a room: namespaces, mounts, then no privileges."""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from . import syscalls as sc
+
+LAYERS = "/L"
+"""Where the container sees the layers of every sandbox; a room detaches it."""
+
+BASES = "/B"
+"""Where the container sees its base."""
+
+ROOT = "/room"
+"""Where a room mounts its state before binding the parts into place."""
+
+PARTS = {"home/sandbox": "/home/sandbox", "tmp": "/tmp", ".dk": "/.dk"}  # noqa: S108
+"""Parts of a state, and where the room sees them."""
+
+UID = 1000
+
+
+def enter(request: Mapping[str, Any]) -> None:
+    """Turn this process (pid 1 of a new pid namespace) into a room.
+
+    Parameters
+    ----------
+    request
+        ``lowers`` (layer directories below `LAYERS`, top first), ``base`` (below `BASES`), ``upper`` and
+        ``work`` (below `LAYERS`), ``network`` (``none`` or ``host``).
+
+    Raises
+    ------
+    OSError
+        A namespace or mount was refused; the message names it.
+    """
+    flags = sc.CLONE_NEWNS | sc.CLONE_NEWIPC | sc.CLONE_NEWUTS | sc.CLONE_NEWCGROUP
+    if request["network"] != "host":
+        flags |= sc.CLONE_NEWNET
+    sc.unshare(flags)
+    if request["network"] != "host":
+        _loopback_up()
+    sc.sethostname("sandbox")
+    sc.mount(None, "/", None, sc.MS_REC | sc.MS_PRIVATE)
+    _mount_state(request)
+    _mount_kernel_filesystems()
+    for hidden in (LAYERS, BASES):
+        sc.umount(hidden)
+    _become_user()
+
+
+def _mount_state(request: Mapping[str, Any]) -> None:
+    lowers = [f"{LAYERS}/{name}" for name in request["lowers"]]
+    lowers.append(f"{BASES}/{request['base']}")
+    options = (
+        f"lowerdir={':'.join(lowers)},upperdir={LAYERS}/{request['upper']},"
+        f"workdir={LAYERS}/{request['work']},userxattr"
+    )
+    nosuid = sc.MS_NOSUID | sc.MS_NODEV
+    sc.mount("overlay", ROOT, "overlay", nosuid, options)
+    for part, place in PARTS.items():
+        sc.mount(f"{ROOT}/{part}", place, None, sc.MS_BIND)
+        sc.mount(None, place, None, sc.MS_BIND | sc.MS_REMOUNT | nosuid)
+    sc.umount(ROOT)
+
+
+def _mount_kernel_filesystems() -> None:
+    safe = sc.MS_NOSUID | sc.MS_NODEV | sc.MS_NOEXEC
+    sc.mount("proc", "/proc", "proc", safe)
+    sc.mount("tmpfs", "/dev/shm", "tmpfs", sc.MS_NOSUID | sc.MS_NODEV, "mode=1777")  # noqa: S108
+    sc.mount(
+        "devpts",
+        "/dev/pts",
+        "devpts",
+        sc.MS_NOSUID | sc.MS_NOEXEC,
+        "newinstance,ptmxmode=0666,mode=620",
+    )
+
+
+def _become_user() -> None:
+    # The mounts above belong to the outer user namespace; inside this inner one
+    # nothing can undo them, and uid 1000 is all there is.
+    sc.unshare(sc.CLONE_NEWUSER)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{UID} 0 1"), ("gid_map", f"{UID} 0 1")):
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+            file.write(text)
+    for limit in ("user", "mnt", "net", "pid", "ipc", "uts", "cgroup"):
+        with open(f"/proc/sys/user/max_{limit}_namespaces", "w", encoding="ascii") as file:
+            file.write("0")
+    sc.drop_capabilities()
+    sc.prctl(sc.PR_SET_DUMPABLE, 1)
+
+
+def _loopback_up() -> None:
+    siocgifflags, siocsifflags, iff_up = 0x8913, 0x8914, 1
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        request = array.array("B", struct.pack("16sh22x", b"lo", 0))
+        fcntl.ioctl(probe, siocgifflags, request)
+        (flags,) = struct.unpack_from("h", request, 16)
+        fcntl.ioctl(probe, siocsifflags, struct.pack("16sh22x", b"lo", flags | iff_up))

@@ -1,0 +1,158 @@
+"""The zygote's loop: take requests, fork rooms, report exits.
+
+Datagrams on one ``SOCK_SEQPACKET`` socket, JSON each. In: ``{"op": "open", "room": n, ...}`` with the
+room's end of the link as ancillary descriptor, ``{"op": "kill", "room": n}``. Out: ``{"event": "warm"}``
+once, ``{"event": "failed", "room", "error"}`` from a child that could not become a room,
+``{"event": "exited", "room", "status"}``. The end of the socket ends the zygote, and bubblewrap's pid
+namespace takes every room with it.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+from typing import Any
+
+from ..protocol import EXIT_NO_STEP
+from . import syscalls as sc
+from .enter import enter
+
+MAX_DATAGRAM = 64 * 1024
+
+
+def main(control_fd: int, preload: list[str]) -> None:
+    """Preload, then serve requests until the control socket closes."""
+    from ..shell import warm
+
+    shell = warm(preload)
+    Zygote(socket.socket(fileno=control_fd), shell).run()
+
+
+class Zygote:
+    """Forks rooms from a preloaded process; single-threaded, so forking is safe."""
+
+    def __init__(self, control: socket.socket, shell: Any) -> None:
+        self._control = control
+        self._shell = shell
+        self._rooms: dict[int, int] = {}  # pid -> room
+        self._own_pid_ns = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        self._wake_in, self._wake_out = socket.socketpair()
+        for end in (self._wake_in, self._wake_out):
+            end.setblocking(False)
+        self._distributions = _distributions()
+
+    def run(self) -> None:
+        """Serve until the control socket closes."""
+        signal.set_wakeup_fd(self._wake_out.fileno())
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        selector = selectors.DefaultSelector()
+        selector.register(self._control, selectors.EVENT_READ)
+        selector.register(self._wake_in, selectors.EVENT_READ)
+        self._send({"event": "warm", "python": sys.version.split()[0]})
+        while True:
+            for ready, _ in selector.select():
+                if ready.fileobj is self._wake_in:
+                    self._wake_in.recv(4096)
+                    self._reap()
+                elif not self._take():
+                    return
+
+    def _take(self) -> bool:
+        data, fds, _, _ = socket.recv_fds(self._control, MAX_DATAGRAM, 1)
+        if not data:
+            return False
+        request = json.loads(data)
+        if request["op"] == "open":
+            self._open(request, fds[0])
+        elif request["op"] == "kill":
+            for pid, room in self._rooms.items():
+                if room == request["room"]:
+                    os.kill(pid, signal.SIGKILL)
+        return True
+
+    def _open(self, request: dict[str, Any], link_fd: int) -> None:
+        # The child is born as pid 1 of a new namespace without a second fork:
+        # unshare applies to the next child, then the zygote steps back.
+        sc.unshare(sc.CLONE_NEWPID)
+        pid = os.fork()
+        if pid == 0:
+            self._become_room(request, link_fd)
+        sc.setns(self._own_pid_ns, sc.CLONE_NEWPID)
+        os.close(link_fd)
+        self._rooms[pid] = request["room"]
+
+    def _become_room(self, request: dict[str, Any], link_fd: int) -> None:
+        code = 70  # EX_SOFTWARE
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            enter(request)
+            stale = not self._distributions <= _distributions()
+            if stale or not request["warm"]:
+                os.dup2(link_fd, 3, inheritable=True)
+                os.closerange(4, 1 << 16)
+                os.execv(sys.executable, _cold_argv(request["nonce"]))
+            os.dup2(link_fd, self._control.fileno(), inheritable=False)
+            kept = self._control.fileno()
+            os.closerange(3, kept)
+            os.closerange(kept + 1, 1 << 16)
+            import importlib
+
+            importlib.invalidate_caches()
+            os.chdir("/home/sandbox")
+            from ..entry import serve
+
+            code = serve(
+                socket.socket(fileno=kept), request["nonce"], shell=self._shell, is_init=True
+            )
+        except BaseException as error:
+            try:
+                self._send({"event": "failed", "room": request["room"], "error": repr(error)})
+            except OSError:
+                pass  # the link took the control socket's place: the runner has answered there
+            code = code or EXIT_NO_STEP
+        finally:
+            os._exit(code)
+
+    def _reap(self) -> None:
+        while self._rooms:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            room = self._rooms.pop(pid, None)
+            if room is not None:
+                code = os.waitstatus_to_exitcode(status)
+                self._send({"event": "exited", "room": room, "status": code})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        try:
+            self._control.send(json.dumps(message).encode("ascii"))
+        except (BrokenPipeError, ConnectionResetError):
+            os._exit(0)  # the kernel is gone
+
+
+def _cold_argv(nonce: str) -> list[str]:
+    start = (
+        "import sys; sys.path.insert(0, '/opt/dagger-kernel'); "
+        "import dagger_kernel_runner.__main__ as m; sys.path.pop(0); sys.exit(m.main())"
+    )
+    return [sys.executable, "-c", start, "--fd", "3", "--nonce", nonce, "--init"]
+
+
+def _distributions() -> frozenset[str]:
+    """Return the names of the installed distributions, versions included.
+
+    A chain that replaced or removed one of the base's must not run on modules
+    imported from the old one; added ones do no harm.
+    """
+    prefix = os.path.join(sys.prefix, "lib")
+    for name in os.listdir(prefix):
+        packages = os.path.join(prefix, name, "site-packages")
+        if os.path.isdir(packages):
+            return frozenset(n for n in os.listdir(packages) if n.endswith(".dist-info"))
+    return frozenset()
