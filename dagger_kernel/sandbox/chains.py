@@ -1,0 +1,57 @@
+"""From logged steps to the chain an engine replays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..engines.base import ChainStep, PutFile
+from ..steps import Kind, Result, Status, Step
+
+REPEATED = (Status.OK, Status.ERROR)
+
+
+def cell_request(step: Step) -> dict[str, Any]:
+    """Return the ``step`` frame of a logged cell: all that can change its outcome, and nothing else."""
+    return {
+        "type": "step",
+        "nonce": step.nonce,
+        "language": str(step.language),
+        "source": step.source,
+        "silent": False,
+        "store_history": step.payload.get("store_history", True),
+        "execution_count": step.payload.get("execution_count", 0),
+        "user_expressions": {},
+        "allow_stdin": step.payload.get("allow_stdin", False),
+        "limits": step.limits.to_json(),
+        "answers": None,
+        "env": {},
+        "replay": False,
+        "exports": {"exclude": step.payload.get("exclude", [])},
+    }
+
+
+def chain_step(step: Step, result: Result | None, parent_key: str) -> ChainStep | None:
+    """Return what an engine must do for a step; None for one without effect (rewind, no result)."""
+    if result is None or step.kind is Kind.REWIND:
+        return None
+    common = {"seq": step.seq, "key": step.key, "parent_key": parent_key, "nonce": step.nonce}
+    if step.kind is Kind.UPLOAD:
+        files = tuple(
+            PutFile(path=f["path"], blob=f["blob"], size=f["size"], mode=f.get("mode", 0o644))
+            for f in step.payload.get("files", [])
+        )
+        return ChainStep(kind="upload", files=files, **common)
+    if step.kind is Kind.CELL and result.status in REPEATED:
+        request = cell_request(step) | {"answers": result.answers}
+        return ChainStep(kind="cell", request=request, **common)
+    return ChainStep(kind="layer", layer=result.layer, **common)
+
+
+def to_chain(steps: list[tuple[Step, Result | None]], root_key: str) -> list[ChainStep]:
+    """Return the chain of logged steps, base first."""
+    chain: list[ChainStep] = []
+    for step, result in steps:
+        entry = chain_step(step, result, chain[-1].key if chain else root_key)
+        if entry is not None:
+            chain.append(entry)
+    return chain

@@ -1,0 +1,86 @@
+"""One step while it runs: frames to the listener, the record for the log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..engines.base import Outcome
+from ..log import BlobStore
+from ..steps import FileChange, Result, Status, Step
+from .cell import ExportedFile, StepListener
+from .collector import FULL_OUTPUT, Outputs, file_change, repeatable_digest
+from .mime import sniff
+
+LISTENED = frozenset(("stream", "display", "result", "clear", "error", "comm", "progress"))
+
+
+class RunningStep:
+    """A `StepHandler` between a room and a listener."""
+
+    def __init__(self, listener: StepListener, execution_count: int) -> None:
+        self._listener = listener
+        self._count = execution_count
+        self.outputs = Outputs()
+        self._files: list[tuple[dict[str, Any], bytes]] = []
+
+    def event(self, head: dict[str, Any], body: bytes) -> None:
+        """Keep what the log wants, pass on what the listener wants."""
+        kind = head["type"]
+        if kind == "file":
+            self._files.append((head, body))
+        elif kind == "overflow":
+            name = f"output-{self._count}.txt" if self._count else FULL_OUTPUT
+            self._files.append(({"path": name, "kind": "output", "size": len(body)}, body))
+        if kind in LISTENED:
+            self.outputs.take(head)
+            self._listener.event(head, body)
+
+    async def input(self, prompt: str, password: bool) -> str:
+        """Ask the listener."""
+        return await self._listener.input(prompt, password)
+
+    def store_files(self, blobs: BlobStore) -> tuple[list[FileChange], list[ExportedFile]]:
+        """Store the exported files' bytes; return their records and the files themselves.
+
+        Called in the log's thread.
+        """
+        changes, exported = [], []
+        for head, body in self._files:
+            deleted = head.get("kind") == "deleted" or bool(head.get("skipped"))
+            path = str(head.get("path", ""))
+            blob = None if deleted else blobs.put(body)
+            mime = "application/octet-stream" if deleted else sniff(path, body)
+            change = file_change(head, blob, mime)
+            changes.append(change)
+            exported.append(
+                ExportedFile(
+                    path=change.path,
+                    kind=change.kind,
+                    size=change.size,
+                    mime=mime,
+                    blob=blob,
+                    data=None if deleted else body,
+                    skipped=change.skipped,
+                )
+            )
+        return changes, exported
+
+    def result(
+        self, step: Step, outcome: Outcome, files: list[FileChange], layer: str | None = None
+    ) -> Result:
+        """Return the record of the finished step."""
+        return Result(
+            step_id=step.id,
+            status=Status(outcome.status),
+            reason=outcome.reason,
+            execution_count=self._count,
+            exit_code=outcome.exit_code,
+            outputs=self.outputs.list,
+            usage=outcome.usage,
+            state_report=outcome.state,
+            files=files,
+            answers=outcome.answers,
+            layer=layer,
+            truncated=outcome.truncated,
+            digest=repeatable_digest(outcome, self.outputs.list, files),
+        )
