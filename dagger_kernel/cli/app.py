@@ -113,7 +113,9 @@ def export(
         OptionalPath,
         typer.Option("--output", "-o", help="Where to write it; '-' is standard output."),
     ] = None,
-    step: Annotated[OptionalText, typer.Option(help="As that step left it; default: the last.")] = None,
+    step: Annotated[
+        OptionalText, typer.Option(help="As that step left it; default: the last.")
+    ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Write every exported file into the directory OUTPUT.")
     ] = False,
@@ -122,7 +124,7 @@ def export(
     """Get a file that a cell exported."""
     from . import export as command
 
-    command.run(sandbox, path, output=output, step=step, everything=everything, as_json=as_json)
+    command.run(sandbox, path, target=output, step=step, everything=everything, as_json=as_json)
 
 
 @app.command()

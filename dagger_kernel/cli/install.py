@@ -38,7 +38,9 @@ def run(
         return
     for spec in installed:
         print(f"Installed the kernel {spec['name']} in {spec['path']}")
-    print("Pick it in Jupyter's list of kernels, or: jupyter execute --kernel_name=dagger FILE.ipynb")
+    print(
+        "Pick it in Jupyter's list of kernels, or: jupyter execute --kernel_name=dagger FILE.ipynb"
+    )
 
 
 def sources() -> dict[str, Path]:

@@ -47,7 +47,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 def clean(text: str) -> str:
     """Return text that is safe on a terminal: no control characters, no lone surrogates."""
     text = text.encode("utf-8", "replace").decode("utf-8")
-    return "".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
+    return "".join(
+        char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}"
+        for char in text
+    )
 
 
 def first_line(text: str, width: int = 60) -> str:

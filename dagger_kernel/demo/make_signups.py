@@ -24,12 +24,12 @@ GIVEN = (
     "Goran Hana Hugo Ines Ivan Jamal Jana Jin Jonas Kai Karin Kofi Lara Leo Lina Luca Maja Marek Mei "
     "Mia Milan Nadia Nils Noor Olga Omar Oscar Paula Pia Quinn Rafael Rosa Sana Selma Sofia Stefan "
     "Tariq Tomas Uma Vera Viktor Wanda Yara Yusuf Zoe"
-).split()
+)
 FAMILY = (
     "Abe Ali Berg Brandt Costa Cruz Dahl Diaz Evans Fischer Fox Garcia Haas Holm Ito Jansen Kaya Kim "
     "Klein Kovac Lang Lee Lopez Lund Maier Marin Mendes Moreau Nagy Nowak Okafor Olsen Park Patel "
     "Petrov Popa Ramos Rossi Sato Schmidt Silva Singh Smith Stone Tran Vega Vogel Wang Weber Wolf Yilmaz"
-).split()
+)
 DOMAINS = ["example.com", "example.org", "example.net", "mail.example", "post.example"]
 PLANS = ["free"] * 7 + ["team"] * 2 + ["pro"]
 SOURCES = ["search"] * 5 + ["friend"] * 3 + ["newsletter"] * 2 + ["fair"]
@@ -38,9 +38,10 @@ SOURCES = ["search"] * 5 + ["friend"] * 3 + ["newsletter"] * 2 + ["fair"]
 def write(out: TextIO) -> int:
     """Write the list; return the number of rows."""
     rng = random.Random(SEED)  # noqa: S311 - repeatable, not secret
+    given_names, family_names = GIVEN.split(), FAMILY.split()
     rows = []
     for number in range(PEOPLE):
-        given, family = rng.choice(GIVEN), rng.choice(FAMILY)
+        given, family = rng.choice(given_names), rng.choice(family_names)
         email = f"{given}.{family}{number % 97 or ''}@{rng.choice(DOMAINS)}".lower()
         moment = _moment(rng)
         source = rng.choice(SOURCES)

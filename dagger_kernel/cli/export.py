@@ -1,0 +1,116 @@
+"""``dagger-kernel export``: get the files that cells exported."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from dagger_kernel.errors import SandboxPathError
+
+from . import data, output
+
+
+def run(
+    sandbox: str,
+    path: str | None,
+    *,
+    target: Path | None,
+    step: str | None,
+    everything: bool,
+    as_json: bool,
+) -> None:
+    """List the exported files, write one, or write all of them."""
+    with data.opened_log() as store:
+        found = data.find_sandbox(store, sandbox)
+        last = data.find_step(store, found.id, step)[0].seq if step else None
+        files = exported(store, found.id, last)
+        if everything:
+            _report([_save(store, files[name], target or Path()) for name in files], as_json)
+        elif path is None:
+            _list(files, as_json)
+        elif path not in files:
+            why = "no cell of this sandbox exported it" if files else "no cell exported any file"
+            raise SandboxPathError(path, why)
+        elif str(target) == "-":
+            with store.blobs.open(files[path]["blob"]) as source:
+                shutil.copyfileobj(source, sys.stdout.buffer)
+        else:
+            place = target or Path(os.path.basename(path))
+            place = place / os.path.basename(path) if place.is_dir() else place
+            _report([_write(store, files[path], place)], as_json)
+
+
+def exported(store: Any, sandbox_id: str, last: int | None = None) -> dict[str, dict[str, Any]]:
+    """Return the newest export of each path, up to a step; deleted files stay available."""
+    files: dict[str, dict[str, Any]] = {}
+    for step, result in data.history(store, sandbox_id):
+        if last is not None and step.seq > last:
+            break
+        for change in result.files if result else ():
+            if change.blob:
+                files[change.path] = {
+                    "path": change.path,
+                    "step": step.seq,
+                    "size": change.size,
+                    "mime": change.mime,
+                    "blob": change.blob,
+                }
+    return files
+
+
+def save_all(store: Any, sandbox_id: str, directory: Path) -> list[Path]:
+    """Write every exported file below a directory and return the paths."""
+    return [
+        Path(_save(store, item, directory)["written"])
+        for item in exported(store, sandbox_id).values()
+    ]
+
+
+def _save(store: Any, item: dict[str, Any], directory: Path) -> dict[str, Any]:
+    """Write a file at its own path below a directory, never outside it.
+
+    The path comes from inside a sandbox, so nothing about it is trusted.
+    """
+    path = str(item["path"]).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    root = directory.resolve()
+    target = Path(os.path.normpath(root / path.lstrip("/")))
+    if not target.is_relative_to(root) or target == root or "\0" in path:
+        raise SandboxPathError(path, "it leaves the target directory")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.parent.resolve().is_relative_to(root):
+        raise SandboxPathError(path, "a link leads out of the target directory")
+    return _write(store, item, target)
+
+
+def _write(store: Any, item: dict[str, Any], target: Path) -> dict[str, Any]:
+    if target.is_symlink():
+        target.unlink()
+    with store.blobs.open(item["blob"]) as source, target.open("wb") as out:
+        shutil.copyfileobj(source, out)
+    return item | {"written": str(target)}
+
+
+def _list(files: dict[str, dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        output.print_json({"files": list(files.values())})
+    elif files:
+        output.print_table(
+            ("file", "size>", "type", "step>"),
+            (
+                (item["path"], output.human_size(item["size"]), item["mime"], item["step"])
+                for item in files.values()
+            ),
+        )
+    else:
+        print("No cell of this sandbox exported a file.")
+
+
+def _report(written: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        output.print_json({"files": written})
+        return
+    for item in written:
+        print(f"{item['written']} ({output.human_size(item['size'])}, step {item['step']})")

@@ -1,0 +1,42 @@
+"""``dagger-kernel gc``: remove what the log can bring back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from dagger_kernel.settings import Settings
+
+from . import output
+
+
+def run(*, as_json: bool) -> None:
+    """Remove layers and bases below the data directory; say how much space came back.
+
+    A kernel that runs meanwhile replays what it misses.
+    """
+    settings = Settings.load()
+    removed = {path.name: _remove(path) for path in (settings.layers_path, settings.bases_path)}
+    if as_json:
+        output.print_json({"removed_bytes": removed})
+        return
+    for name, size in removed.items():
+        print(f"Removed {output.human_size(size)} of {name}")
+
+
+def _remove(path: Path) -> int:
+    """Remove a directory; return its size on disk, in bytes."""
+    if not path.is_dir():
+        return 0
+    size = 0
+    for folder, _folders, files in os.walk(path):
+        # Overlay layers hold directories that their owner may not enter; we own them.
+        os.chmod(folder, 0o700)
+        for name in files:
+            try:
+                size += os.lstat(os.path.join(folder, name)).st_blocks * 512
+            except FileNotFoundError:
+                continue
+    shutil.rmtree(path, ignore_errors=True)
+    return size
