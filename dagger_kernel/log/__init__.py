@@ -1,0 +1,11 @@
+"""The log: what happened, in a SQL database, append-only; and the bytes it refers to.
+
+The only truth of the package: containers, layers and caches are made again from it.
+`open_log` gives a `LogStore`; everything else here is its inside.
+"""
+
+from .blobs import BlobStore
+from .rows import Artifact, HistoryEntry, SandboxRow
+from .store import LogStore, open_log
+
+__all__ = ["Artifact", "BlobStore", "HistoryEntry", "LogStore", "SandboxRow", "open_log"]
