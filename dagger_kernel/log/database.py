@@ -37,7 +37,7 @@ class Database:
 
     Notes
     -----
-    SQLite runs in WAL mode with ``synchronous=NORMAL``: one fdatasync per commit, so an acknowledged
+    SQLite runs in WAL mode with ``synchronous=FULL``: one fdatasync per commit, so an acknowledged
     step survives a power cut and not only a killed process (the log is the only truth). See
     ``benchmarks/`` for the price; with NORMAL only checkpoints would be synchronised.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container
 from datetime import datetime
+from itertools import chain, repeat
 from typing import Any
 
 from sqlalchemy import (
@@ -135,7 +136,7 @@ class Reader:
         """Return the end of a chain, back to (and without) the first known step."""
         found: list[Pair] = []
         at: str | None = step_id
-        for count in (*_PAGES[:-1], *[_PAGES[-1]] * (1 << 20)):
+        for count in chain(_PAGES, repeat(_PAGES[-1])):
             rows = self._rows(_CHAIN, step=at, count=count)
             if not rows:
                 raise StepNotFoundError(str(at))
