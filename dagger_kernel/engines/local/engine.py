@@ -201,7 +201,6 @@ class LocalEngine(Engine):
         number, connected = zygote.open(
             {
                 "lowers": [f"{name}/fs" for name in parent.lowers],
-                "base": "base",
                 "upper": f"{directory}/fs",
                 "work": f"{directory}/work",
                 "network": self._settings.network,

@@ -60,7 +60,7 @@ class Zygote:
         )
         command = common(settings, interpreter, scratch)
         command += ["--cap-add", "ALL", "--dir", "/room", "--dir", "/.dk", "--dir", "/tmp"]  # noqa: S108
-        command += ["--ro-bind", os.fspath(runner), RUNNER_PLACE, "--ro-bind", fs, "/B/base"]
+        command += ["--ro-bind", os.fspath(runner), RUNNER_PLACE, "--ro-bind", fs, "/B"]
         command += ["--bind", os.fspath(layers), "/L", "--ro-bind", f"{fs}/home/sandbox", HOME]
         command += ["--chdir", HOME, "--", f"{VENV}/bin/python", "-c", code]
         try:

@@ -15,7 +15,7 @@ from . import syscalls as sc
 LAYERS = "/L"
 """Where the container sees the layers of every sandbox; a room detaches it."""
 
-BASES = "/B"
+BASE = "/B"
 """Where the container sees its base."""
 
 ROOT = "/room"
@@ -33,7 +33,7 @@ def enter(request: Mapping[str, Any]) -> None:
     Parameters
     ----------
     request
-        ``lowers`` (layer directories below `LAYERS`, top first), ``base`` (below `BASES`), ``upper`` and
+        ``lowers`` (layer directories below `LAYERS`, top first), ``upper`` and
         ``work`` (below `LAYERS`), ``network`` (``none`` or ``host``).
 
     Raises
@@ -51,14 +51,17 @@ def enter(request: Mapping[str, Any]) -> None:
     sc.mount(None, "/", None, sc.MS_REC | sc.MS_PRIVATE)
     _mount_state(request)
     _mount_kernel_filesystems()
-    for hidden in (LAYERS, BASES):
+    for hidden in (LAYERS, BASE):
         sc.umount(hidden)
+    for scratch in ("/", "/dev"):
+        # bubblewrap's own tmpfs: what a cell wrote there would be lost and held in memory.
+        sc.mount(None, scratch, None, sc.MS_BIND | sc.MS_REMOUNT | sc.MS_RDONLY | sc.MS_NOSUID)
     _become_user()
 
 
 def _mount_state(request: Mapping[str, Any]) -> None:
     lowers = [f"{LAYERS}/{name}" for name in request["lowers"]]
-    lowers.append(f"{BASES}/{request['base']}")
+    lowers.append(BASE)
     options = (
         f"lowerdir={':'.join(lowers)},upperdir={LAYERS}/{request['upper']},"
         f"workdir={LAYERS}/{request['work']},userxattr"

@@ -112,7 +112,7 @@ class Zygote:
             )
         except BaseException as error:
             try:
-                self._send({"event": "failed", "room": request["room"], "error": repr(error)})
+                self._send({"event": "failed", "room": request["room"], "error": f"{type(error).__name__}: {error}"})
             except OSError:
                 pass  # the link took the control socket's place: the runner has answered there
             code = code or EXIT_NO_STEP
