@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..engines.base import ChainStep, PutFile
-from ..steps import Kind, Result, Status, Step
+from ..steps import Kind, Result, Status, Step, root_key
 
 REPEATED = (Status.OK, Status.ERROR)
 
@@ -55,3 +55,11 @@ def to_chain(steps: list[tuple[Step, Result | None]], root_key: str) -> list[Cha
         if entry is not None:
             chain.append(entry)
     return chain
+
+
+def chain_root(steps: list[tuple[Step, Result | None]]) -> str:
+    """Return the key that the first step with an effect stands on."""
+    for step, result in steps:
+        if step.kind is not Kind.REWIND and result is not None:
+            return root_key(step.base_digest, step.runner_digest)
+    return ""

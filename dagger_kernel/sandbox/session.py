@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 import getpass
 import uuid
-from collections.abc import Awaitable
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import Any, BinaryIO, TypeVar
 
-from ..engines.base import Base, ChainStep, Engine, Outcome, Room
+from ..engines.base import Base, ChainStep, Engine, FileInfo, Outcome, Room, no_progress
 from ..engines.select import select_engine
 from ..errors import DaggerKernelError, EngineError, RoomLostError, SandboxDisabledError
 from ..log import LogStore, SandboxLock, Slots
 from ..settings import Settings, maximum_limits
 from ..steps import Kind, Result, Status, Step, child_key, content_nonce, fresh_nonce, root_key
 from .cell import Cell, CellResult, InterruptedByUser, SilentListener, StepListener
-from .chains import cell_request, chain_step, to_chain
+from .chains import cell_request, chain_root, chain_step, to_chain
 from .drift import DriftFinder
+from .history import rewind
 from .logbook import Logbook
 from .running import RunningStep
 from .standby import Standby
+from .uploads import Uploaded, upload_files
 
 T = TypeVar("T")
 LOCK_SECONDS = 10.0
@@ -38,6 +41,7 @@ class SandboxSession:
         self._log = log
         self._engine: Engine | None = None
         self._base: Base | None = None
+        self._recorded_base: tuple[str, str] | None = None  # engine, digest
         self._standby = Standby(settings.standby_idle_seconds)
         self._turn = asyncio.Lock()
         self._tip: Step | None = None
@@ -101,9 +105,10 @@ class SandboxSession:
         tip = await self._logbook.call(self._log.tip, self.id)
         steps = await self._logbook.call(self._log.chain, tip.id) if tip else []
         self._tip = tip
-        first = steps[0][0] if steps else None
-        root = root_key(first.base_digest, first.runner_digest) if first else ""
-        self._chain = to_chain(steps, root)
+        self._chain = to_chain(steps, chain_root(steps))
+        # An upload may come before any base: the first step that ran tells it.
+        ran = next((step for step, _ in steps if step.base_digest and step.engine), None)
+        self._recorded_base = (ran.engine, ran.base_digest) if ran else None
         self._results.clear()
         self._results.update({step.key: result for step, result in steps if result})
         counts = [result.execution_count or 0 for _, result in steps if result]
@@ -119,7 +124,7 @@ class SandboxSession:
             engine = await self._get_engine()
             report = await engine.describe()
             if report.get("base_built"):
-                await self._prepare_base(lambda _text: None)
+                await self._prepare_base(no_progress)
                 self._prepare_standby()
         except (DaggerKernelError, OSError):
             pass  # the first cell meets the same error and tells it
@@ -141,16 +146,13 @@ class SandboxSession:
             def progress(text: str) -> None:
                 listener.event({"type": "progress", "text": text}, b"")
 
-            await self._logbook.call(self._lock.acquire, LOCK_SECONDS)
-            try:
+            async with self._holding():
                 slots = Slots(self.settings, self.settings.engine)
                 slot = await self._interruptible(self._take_slot(slots, progress))
                 try:
                     return await self._run(cell, listener, progress)
                 finally:
                     await self._logbook.call(slot.release)
-            finally:
-                await self._logbook.call(self._lock.release)
 
     async def _take_slot(self, slots: Slots, progress: Any) -> Any:
         loop = asyncio.get_running_loop()
@@ -270,19 +272,12 @@ class SandboxSession:
     async def _prepare_base(self, progress: Any) -> None:
         engine = await self._get_engine()
         if self._base is None:
-            first = self._results and self._first_step()
-            digest = first.base_digest if first and first.engine == engine.name else None
-            self._base = await engine.prepare(progress, digest)
-
-    def _first_step(self) -> Step | None:
-        if self._tip is None:
-            return None
-        steps = self._log.chain(self._tip.id)
-        return steps[0][0] if steps else None
+            name, digest = self._recorded_base or ("", "")
+            self._base = await engine.prepare(progress, digest if name == engine.name else None)
 
     def _prepare_standby(self) -> None:
         if self.settings.standby and self.settings.reuse == "none" and self._base is not None:
-            self._standby.prepare(lambda: self._open_room(fresh_nonce(), lambda _text: None))
+            self._standby.prepare(lambda: self._open_room(fresh_nonce(), no_progress))
 
     def _advance(self, step: Step, result: Result) -> None:
         entry = chain_step(step, result, self._tip_key())
@@ -362,10 +357,10 @@ class SandboxSession:
         async with self._turn:
             if self._committing is not None:
                 await self._committing
-            await self._prepare_base(lambda _text: None)
+            await self._prepare_base(no_progress)
             room = await self._standby.peek(self._tip_key())
             if room is None:
-                self._standby.prepare(lambda: self._open_room(fresh_nonce(), lambda _text: None))
+                self._standby.prepare(lambda: self._open_room(fresh_nonce(), no_progress))
                 room = await self._standby.peek(self._tip_key())
             if room is None:
                 return {}
@@ -395,6 +390,81 @@ class SandboxSession:
             "network": self.settings.network,
             "data_dir": self.settings.data_dir,
         }
+
+    async def upload(self, files: list[tuple[str, bytes | BinaryIO]]) -> Uploaded:
+        """Put files into ``attachments/`` before the next cell; see `upload_files`.
+
+        Raises
+        ------
+        SandboxBusyError, LogError, StorageFullError
+        """
+        async with self._turn, self._holding():
+            done = await self._logbook.call(
+                upload_files, self._log, self.id, files, self.settings
+            )
+            await self._standby.drop()
+            return done
+
+    async def rewind(self, seq: int) -> Step:
+        """Continue from an earlier step (0: the base); the steps after it stay in the log.
+
+        Raises
+        ------
+        StepNotFoundError, SandboxBusyError, LogError
+        """
+        async with self._turn, self._holding():
+            step = await self._logbook.call(rewind, self._log, self.id, seq)
+            await self._standby.drop()
+            return step
+
+    async def tip_key(self, progress: Any = no_progress) -> str:
+        """Make the tip's state exist and return its key, for reading files from it.
+
+        Raises
+        ------
+        EngineError, ReplayError
+        """
+        async with self._turn:
+            if self._committing is not None:
+                await self._committing
+            tip = await self._logbook.call(self._log.tip, self.id)
+            if (tip.id if tip else None) != (self._tip.id if self._tip else None):
+                await self._load()
+            await self._prepare_base(progress)
+            engine = await self._get_engine()
+            assert self._base is not None
+            return await engine.ensure(
+                self._chain,
+                base=self._base,
+                sandbox_id=self.id,
+                progress=progress,
+                replayed=self._drift.replayed,
+            )
+
+    async def files(self, path: str = "", *, recursive: bool = False) -> list[FileInfo]:
+        """List a directory of the tip (``path`` relative to ``/home/sandbox``)."""
+        key = await self.tip_key()
+        engine = await self._get_engine()
+        return await engine.files(key, path, recursive=recursive)
+
+    async def download(self, path: str) -> bytes:
+        """Return the bytes of a file of the tip.
+
+        Raises
+        ------
+        FileNotFoundError, SandboxPathError
+        """
+        key = await self.tip_key()
+        engine = await self._get_engine()
+        return b"".join([chunk async for chunk in engine.read(key, path)])
+
+    @asynccontextmanager
+    async def _holding(self) -> AsyncIterator[None]:
+        await self._logbook.call(self._lock.acquire, LOCK_SECONDS)
+        try:
+            yield
+        finally:
+            await self._logbook.call(self._lock.release)
 
     async def steps(self, after: int = 0) -> list[tuple[Step, Result | None]]:
         """Return the sandbox's logged steps."""

@@ -1,0 +1,226 @@
+"""The Python API: a sandbox for scripts and agents, without Jupyter.
+
+::
+
+    from dagger_kernel import Sandbox
+
+    with Sandbox() as sandbox:
+        sandbox.upload("data.csv", b"a,b\\n1,2\\n")
+        execution = sandbox.run("import pandas as pd; pd.read_csv('attachments/data.csv')")
+        print(execution.text, execution.logs.stdout, execution.error)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, Self, TypeVar
+
+from ..engines.base import FileInfo
+from ..settings import Settings
+from ..steps import Language, Limits
+from .cell import Cell
+from .execution import Execution, Streaming
+from .session import SandboxSession
+
+T = TypeVar("T")
+OnText = Callable[[str], None]
+
+
+class AsyncSandbox:
+    """A sandbox, for use in one event loop.
+
+    Make one with ``async with AsyncSandbox.open() as sandbox``.
+    """
+
+    def __init__(self, session: SandboxSession) -> None:
+        self._session = session
+
+    @classmethod
+    async def open(cls, sandbox_id: str | None = None, **settings: Any) -> Self:
+        """Open a sandbox again, or a new one.
+
+        Parameters
+        ----------
+        sandbox_id
+            None: a new sandbox.
+        settings
+            Any of `dagger_kernel.settings.Settings`, by name.
+
+        Raises
+        ------
+        DaggerKernelError
+        """
+        session = await SandboxSession.open(Settings.load(**settings), sandbox_id=sandbox_id)
+        session.start_warming()
+        return cls(session)
+
+    @property
+    def id(self) -> str:
+        """The sandbox's id: give it to `open` to continue later, also after a crash."""
+        return self._session.id
+
+    async def run(
+        self,
+        code: str,
+        *,
+        language: str = "python",
+        on_stdout: OnText | None = None,
+        on_stderr: OnText | None = None,
+        on_result: Callable[[dict[str, Any]], None] | None = None,
+        stdin: Callable[[str], str] | None = None,
+        limits: Limits | None = None,
+        env: dict[str, str] | None = None,
+    ) -> Execution:
+        """Run code as the next cell.
+
+        Parameters
+        ----------
+        on_stdout, on_stderr, on_result
+            Called while the cell runs.
+        stdin
+            Answers ``input()``; None: the cell's question fails.
+        limits
+            None: those of the settings.
+        env
+            Environment variables for this cell only; never logged.
+
+        Raises
+        ------
+        DaggerKernelError
+            The cell was not run, or the engine failed. A failing cell is no exception: see
+            `Execution.error`.
+        """
+        cell = Cell(
+            source=code,
+            language=Language(language),
+            execution_count=self._session.next_execution_count,
+            allow_stdin=stdin is not None,
+            limits=limits,
+            env=env or {},
+        )
+        listener = Streaming(on_stdout, on_stderr, on_result, stdin)
+        return Execution.of(await self._session.run(cell, listener))
+
+    async def interrupt(self) -> None:
+        """Interrupt the running cell."""
+        await self._session.interrupt()
+
+    async def upload(self, name: str, data: bytes) -> str:
+        """Put a file into ``attachments/``; return its path below ``/home/sandbox``.
+
+        Raises
+        ------
+        ValueError
+            It was left out: too large, or no usable name.
+        """
+        done = await self._session.upload([(name, data)])
+        if name in done.skipped:
+            raise ValueError(f"{name!r} was not uploaded: {done.skipped[name]}")
+        return done.paths[name]
+
+    async def files(self, path: str = "", *, recursive: bool = False) -> list[FileInfo]:
+        """List a directory below ``/home/sandbox``."""
+        return await self._session.files(path, recursive=recursive)
+
+    async def download(self, path: str) -> bytes:
+        """Return a file's bytes.
+
+        Raises
+        ------
+        FileNotFoundError, SandboxPathError
+        """
+        return await self._session.download(path)
+
+    async def rewind(self, step: int) -> None:
+        """Continue from an earlier step (0: from the beginning)."""
+        await self._session.rewind(step)
+
+    async def close(self) -> None:
+        """Release everything; the sandbox stays in the log. Idempotent."""
+        await self._session.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
+
+
+class Sandbox:
+    """A sandbox, for code without an event loop. Safe to use from any thread, one call at a time.
+
+    Parameters
+    ----------
+    sandbox_id
+        None: a new sandbox.
+    settings
+        Any of `dagger_kernel.settings.Settings`, by name.
+    """
+
+    def __init__(self, sandbox_id: str | None = None, **settings: Any) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="dagger-kernel-sandbox", daemon=True
+        )
+        self._thread.start()
+        try:
+            self._inner = self._wait(AsyncSandbox.open(sandbox_id, **settings))
+        except BaseException:
+            self._stop()
+            raise
+
+    @classmethod
+    def open(cls, sandbox_id: str, **settings: Any) -> Self:
+        """Open a sandbox again where it was."""
+        return cls(sandbox_id, **settings)
+
+    @property
+    def id(self) -> str:
+        """The sandbox's id."""
+        return self._inner.id
+
+    def run(self, code: str, **options: Any) -> Execution:
+        """Run code as the next cell; see `AsyncSandbox.run`."""
+        return self._wait(self._inner.run(code, **options))
+
+    def interrupt(self) -> None:
+        """Interrupt the cell that another thread runs."""
+        self._wait(self._inner.interrupt())
+
+    def upload(self, name: str, data: bytes) -> str:
+        """Put a file into ``attachments/``; see `AsyncSandbox.upload`."""
+        return self._wait(self._inner.upload(name, data))
+
+    def files(self, path: str = "", *, recursive: bool = False) -> list[FileInfo]:
+        """List a directory below ``/home/sandbox``."""
+        return self._wait(self._inner.files(path, recursive=recursive))
+
+    def download(self, path: str) -> bytes:
+        """Return a file's bytes; see `AsyncSandbox.download`."""
+        return self._wait(self._inner.download(path))
+
+    def rewind(self, step: int) -> None:
+        """Continue from an earlier step."""
+        self._wait(self._inner.rewind(step))
+
+    def close(self) -> None:
+        """Release everything; the sandbox stays in the log. Idempotent."""
+        if not self._loop.is_closed():
+            self._wait(self._inner.close())
+            self._stop()
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
