@@ -95,12 +95,13 @@ def log(
         typer.Argument(help="Id (or its beginning), notebook path, or 'latest'."),
     ] = None,
     step: Annotated[OptionalText, typer.Argument(help="Number or id of a step.")] = None,
+    limit: Annotated[int, typer.Option(help="List so many sandboxes.", min=1)] = 100,
     as_json: Json = False,
 ) -> None:
     """List the sandboxes; a sandbox's steps; or all of one step."""
     from . import log as command
 
-    command.run(sandbox, step, as_json=as_json)
+    command.run(sandbox, step, limit=limit, as_json=as_json)
 
 
 @app.command()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 from dagger_kernel.errors import SandboxNotFoundError, StepNotFoundError
+from dagger_kernel.log import LogStore, SandboxRow, open_log
 from dagger_kernel.settings import Settings
 from dagger_kernel.steps import Result, Step
 
@@ -14,46 +14,44 @@ PAGE = 500
 
 
 @contextlib.contextmanager
-def opened_log(settings: Settings | None = None) -> Iterator[Any]:
+def opened_log(settings: Settings | None = None, *, create: bool = False) -> Iterator[LogStore]:
     """Open the log that the settings name, and close it."""
-    from dagger_kernel.log import open_log
-
-    store = open_log(settings or Settings.load())
+    store = open_log(settings or Settings.load(), create=create)
     try:
         yield store
     finally:
         store.close()
 
 
-def find_sandbox(store: Any, name: str) -> Any:
-    """Return the sandbox with this id, beginning of an id, or notebook; ``latest``: the newest.
+def find_sandbox(store: LogStore, name: str) -> SandboxRow:
+    """Return the sandbox with this id, beginning of an id, or notebook; ``latest``: the last active.
 
     Raises
     ------
     SandboxNotFoundError
         There is none, or a beginning fits several.
     """
-    sandboxes = sorted(store.sandboxes(), key=lambda sandbox: sandbox.created)
+    recent = (
+        store.sandboxes(limit=1) if name == "latest" else store.sandboxes(notebook=name, limit=1)
+    )
+    if recent:
+        return recent[0]
     if name == "latest":
-        found = sandboxes[-1:]
-    else:
-        found = [one for one in sandboxes if one.id == name]
-        found = found or [one for one in sandboxes if one.notebook and one.notebook == name][-1:]
-        found = found or [one for one in sandboxes if one.id.startswith(name)]
-    if len(found) != 1:
         raise SandboxNotFoundError(name)
-    return found[0]
+    return store.sandbox(name)
 
 
-def history(store: Any, sandbox_id: str) -> Iterator[tuple[Step, Result | None]]:
+def history(
+    store: LogStore, sandbox_id: str, *, outputs: bool = False
+) -> Iterator[tuple[Step, Result | None]]:
     """Yield every step of a sandbox with its result, in order."""
     after = 0
-    while rows := store.steps(sandbox_id, after=after, limit=PAGE):
+    while rows := store.steps(sandbox_id, after=after, limit=PAGE, outputs=outputs):
         yield from rows
         after = rows[-1][0].seq
 
 
-def find_step(store: Any, sandbox_id: str, name: str) -> tuple[Step, Result | None]:
+def find_step(store: LogStore, sandbox_id: str, name: str) -> tuple[Step, Result | None]:
     """Return the step with this number, id or beginning of an id; ``latest``: the last.
 
     Raises
@@ -61,13 +59,13 @@ def find_step(store: Any, sandbox_id: str, name: str) -> tuple[Step, Result | No
     StepNotFoundError
         There is none, or a beginning fits several.
     """
-    rows = list(history(store, sandbox_id))
-    if name == "latest":
-        found = rows[-1:]
-    elif name.isascii() and name.isdigit() and len(name) < 8:
-        found = [row for row in rows if row[0].seq == int(name)]
+    if name.isascii() and name.isdigit() and len(name) < 8:
+        found = [int(name)]
+    elif name == "latest":
+        found = [step.seq for step, _result in history(store, sandbox_id)][-1:]
     else:
-        found = [row for row in rows if row[0].id.startswith(name)]
-    if len(found) != 1:
+        found = [step.seq for step, _ in history(store, sandbox_id) if step.id.startswith(name)]
+    rows = store.steps(sandbox_id, after=found[0] - 1, limit=1) if len(found) == 1 else []
+    if not rows or rows[0][0].seq != found[0]:
         raise StepNotFoundError(name)
-    return found[0]
+    return rows[0]

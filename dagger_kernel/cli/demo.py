@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
+import getpass
 import os
 import sys
 import time
+import uuid
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dagger_kernel.errors import DaggerKernelError
 from dagger_kernel.settings import Settings
+from dagger_kernel.steps import Kind, Result, Status, Step, child_key, fresh_nonce, root_key
 
 from . import data, output
 from .exits import ExitCode
@@ -20,6 +22,8 @@ from .prepare import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from dagger_kernel.engines.base import Base
 
 NOTEBOOKS: dict[str, dict[str, str]] = {
     "signups": {"attachments/q3-signups.csv": "q3-signups.csv"},
@@ -44,7 +48,7 @@ def run(*, directory: Path, kernel: str, only: str | None, as_json: bool) -> Non
     done = []
     for number, name in enumerate(names, 2):
         print(f"{number}. The notebook {name}.ipynb, cell by cell", file=sys.stderr)
-        done.append(_run_notebook(name, directory, kernel, settings))
+        done.append(_run_notebook(name, directory, kernel, settings, engine, base))
         print(
             f"   {done[-1]['cells']} cells in {output.human_seconds(done[-1]['seconds'])}",
             file=sys.stderr,
@@ -69,7 +73,9 @@ def _confine(directory: Path) -> None:
         os.environ.setdefault(variable, str(directory / name))
 
 
-def _run_notebook(name: str, directory: Path, kernel: str, settings: Settings) -> dict[str, Any]:
+def _run_notebook(
+    name: str, directory: Path, kernel: str, settings: Settings, engine: str, base: Base
+) -> dict[str, Any]:
     import nbformat
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
@@ -77,7 +83,7 @@ def _run_notebook(name: str, directory: Path, kernel: str, settings: Settings) -
     source = resources.files("dagger_kernel.demo")
     notebook = nbformat.reads((source / f"{name}.ipynb").read_text("utf-8"), 4)
     notebook.metadata.kernelspec.name = kernel
-    sandbox_id = asyncio.run(_new_sandbox(settings, NOTEBOOKS[name]))
+    sandbox_id = _new_sandbox(settings, engine, base, NOTEBOOKS[name])
     target = directory / f"{name}.ipynb"
     client = NotebookClient(
         notebook,
@@ -107,9 +113,34 @@ def _run_notebook(name: str, directory: Path, kernel: str, settings: Settings) -
     }
 
 
-async def _new_sandbox(settings: Settings, files: dict[str, str]) -> str:
-    """Make a sandbox, put the files in, and return its id."""
-    raise NotImplementedError
+def _new_sandbox(settings: Settings, engine: str, base: Base, files: dict[str, str]) -> str:
+    """Make a sandbox, put the files in as one logged step, and return its id."""
+    source, nonce = resources.files("dagger_kernel.demo"), fresh_nonce()
+    with data.opened_log(settings, create=True) as store:
+        row = store.create_sandbox(settings.owner or getpass.getuser())
+        if not files:
+            return row.id
+        contents = {path: (source / name).read_bytes() for path, name in files.items()}
+        put = [
+            {"path": path, "blob": store.blobs.put(content), "size": len(content), "mode": 0o644}
+            for path, content in contents.items()
+        ]
+        step = Step(
+            id=uuid.uuid4().hex,
+            sandbox_id=row.id,
+            seq=0,
+            parent_id=None,
+            kind=Kind.UPLOAD,
+            payload={"files": put},
+            nonce=nonce,
+            base_digest=base.digest,
+            runner_digest=base.runner_digest,
+            engine=engine,
+            key=child_key(root_key(base.digest, base.runner_digest), nonce),
+        )
+        store.append(step)
+        store.finish(Result(step_id=step.id, status=Status.OK))
+        return row.id
 
 
 def _executed(notebook: Any) -> Iterator[Any]:

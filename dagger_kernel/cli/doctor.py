@@ -77,7 +77,7 @@ async def _measure(settings: Settings) -> float:
     from .data import opened_log
     from .measure import step_seconds
 
-    with opened_log(settings) as store:
+    with opened_log(settings, create=True) as store:
         engine = await select_engine(settings, store.blobs)
         try:
             return await step_seconds(engine, settings)

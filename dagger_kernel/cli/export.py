@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dagger_kernel.errors import SandboxPathError
+from dagger_kernel.log import LogStore
 
 from . import data, output
 
@@ -43,7 +44,9 @@ def run(
             _report([_write(store, files[path], place)], as_json)
 
 
-def exported(store: Any, sandbox_id: str, last: int | None = None) -> dict[str, dict[str, Any]]:
+def exported(
+    store: LogStore, sandbox_id: str, last: int | None = None
+) -> dict[str, dict[str, Any]]:
     """Return the newest export of each path, up to a step; deleted files stay available."""
     files: dict[str, dict[str, Any]] = {}
     for step, result in data.history(store, sandbox_id):
@@ -61,7 +64,7 @@ def exported(store: Any, sandbox_id: str, last: int | None = None) -> dict[str, 
     return files
 
 
-def save_all(store: Any, sandbox_id: str, directory: Path) -> list[Path]:
+def save_all(store: LogStore, sandbox_id: str, directory: Path) -> list[Path]:
     """Write every exported file below a directory and return the paths."""
     return [
         Path(_save(store, item, directory)["written"])
@@ -69,7 +72,7 @@ def save_all(store: Any, sandbox_id: str, directory: Path) -> list[Path]:
     ]
 
 
-def _save(store: Any, item: dict[str, Any], directory: Path) -> dict[str, Any]:
+def _save(store: LogStore, item: dict[str, Any], directory: Path) -> dict[str, Any]:
     """Write a file at its own path below a directory, never outside it.
 
     The path comes from inside a sandbox, so nothing about it is trusted.
@@ -85,7 +88,7 @@ def _save(store: Any, item: dict[str, Any], directory: Path) -> dict[str, Any]:
     return _write(store, item, target)
 
 
-def _write(store: Any, item: dict[str, Any], target: Path) -> dict[str, Any]:
+def _write(store: LogStore, item: dict[str, Any], target: Path) -> dict[str, Any]:
     if target.is_symlink():
         target.unlink()
     with store.blobs.open(item["blob"]) as source, target.open("wb") as out:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from dagger_kernel.log import LogStore, SandboxRow
 from dagger_kernel.steps import Result, Step
 
 from . import data, output
 
 
-def run(sandbox: str | None, step: str | None, *, as_json: bool) -> None:
+def run(sandbox: str | None, step: str | None, *, limit: int, as_json: bool) -> None:
     """Print what was asked for."""
     with data.opened_log() as store:
         if sandbox is None:
-            _print_sandboxes(store, as_json=as_json)
+            _print_sandboxes(store, limit, as_json=as_json)
             return
         found = data.find_sandbox(store, sandbox)
         if step is None:
@@ -23,8 +24,8 @@ def run(sandbox: str | None, step: str | None, *, as_json: bool) -> None:
             _print_step(*data.find_step(store, found.id, step), as_json=as_json)
 
 
-def _print_sandboxes(store: Any, *, as_json: bool) -> None:
-    rows = sorted(store.sandboxes(), key=lambda row: row.created)
+def _print_sandboxes(store: LogStore, limit: int, *, as_json: bool) -> None:
+    rows = store.sandboxes(limit=limit)
     if as_json:
         output.print_json({"sandboxes": [asdict(row) for row in rows]})
         return
@@ -47,8 +48,8 @@ def _print_sandboxes(store: Any, *, as_json: bool) -> None:
     )
 
 
-def _print_steps(store: Any, sandbox: Any, *, as_json: bool) -> None:
-    rows = list(data.history(store, sandbox.id))
+def _print_steps(store: LogStore, sandbox: SandboxRow, *, as_json: bool) -> None:
+    rows = list(data.history(store, sandbox.id, outputs=as_json))
     if as_json:
         steps = [step.to_json() | {"result": _result_json(result)} for step, result in rows]
         output.print_json({"sandbox": asdict(sandbox), "steps": steps})

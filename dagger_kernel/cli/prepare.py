@@ -38,7 +38,7 @@ def prepare(settings: Settings) -> tuple[str, Base]:
 
     if not settings.enabled:
         raise SandboxDisabledError
-    with opened_log(settings) as store, Progress() as progress:
+    with opened_log(settings, create=True) as store, Progress() as progress:
         return asyncio.run(_prepare(settings, store.blobs, progress))
 
 
