@@ -5,7 +5,18 @@ The only truth of the package: containers, layers and caches are made again from
 """
 
 from .blobs import BlobStore
-from .rows import Artifact, HistoryEntry, SandboxRow
+from .locks import SandboxLock
+from .rows import Artifact, SandboxRow
+from .slots import Slots, Ticket
 from .store import LogStore, open_log
 
-__all__ = ["Artifact", "BlobStore", "HistoryEntry", "LogStore", "SandboxRow", "open_log"]
+__all__ = [
+    "Artifact",
+    "BlobStore",
+    "LogStore",
+    "SandboxLock",
+    "SandboxRow",
+    "Slots",
+    "Ticket",
+    "open_log",
+]

@@ -62,9 +62,28 @@ class Database:
         LogUnavailableError
             The PostgreSQL driver is not installed.
         """
+        located = cls.locate(settings)
+        if isinstance(located, Path):
+            return cls(URL.create("sqlite+pysqlite", database=str(located)))
+        try:
+            return cls(located)
+        except (ImportError, NoSuchModuleError):
+            raise LogUnavailableError(
+                "The driver for PostgreSQL is not installed.",
+                remedy="Install it: pip install 'dagger-kernel[postgresql]'.",
+            ) from None
+
+    @staticmethod
+    def locate(settings: Settings) -> Path | URL:
+        """Return SQLite's file or PostgreSQL's URL.
+
+        Raises
+        ------
+        SettingError
+            The URL is not one of SQLite or PostgreSQL.
+        """
         if not settings.database_url:
-            path = settings.data_path / "log.sqlite"
-            return cls(URL.create("sqlite+pysqlite", database=str(path)))
+            return settings.data_path / "log.sqlite"
         expected = "sqlite:///FILE or postgresql://USER@HOST/DATABASE"
         try:
             url = make_url(settings.database_url)
@@ -72,16 +91,10 @@ class Database:
             raise SettingError("database_url", "(not shown)", expected) from None
         backend = url.drivername.partition("+")[0]
         if backend == "sqlite" and url.database not in (None, "", ":memory:"):
-            return cls(url.set(drivername="sqlite+pysqlite"))
-        if backend not in ("postgresql", "postgres"):
-            raise SettingError("database_url", url.render_as_string(), expected)
-        try:
-            return cls(url.set(drivername="postgresql+psycopg"))
-        except (ImportError, NoSuchModuleError):
-            raise LogUnavailableError(
-                "The driver for PostgreSQL is not installed.",
-                remedy="Install it: pip install 'dagger-kernel[postgresql]'.",
-            ) from None
+            return Path(str(url.database)).expanduser()
+        if backend in ("postgresql", "postgres"):
+            return url.set(drivername="postgresql+psycopg")
+        raise SettingError("database_url", url.render_as_string(), expected)
 
     def make_file(self) -> None:
         """Make SQLite's file, 0600 in a directory 0700, unless it is there.
@@ -164,8 +177,11 @@ def _sqlite_engine(url: URL) -> Engine:
     return engine
 
 
-def _postgresql_engine(url: URL) -> Engine:
-    # Defaults that a URL's own query overrides: a dead peer is noticed within about half a minute.
+def postgresql_url(url: URL) -> URL:
+    """Return a PostgreSQL URL with what its own query leaves open.
+
+    A dead peer is noticed within about half a minute.
+    """
     defaults = {
         "connect_timeout": "10",
         "keepalives_idle": "15",
@@ -174,8 +190,12 @@ def _postgresql_engine(url: URL) -> Engine:
         "tcp_user_timeout": "30000",
         "application_name": "dagger_kernel",
     }
+    return url.set(query=defaults | dict(url.query))
+
+
+def _postgresql_engine(url: URL) -> Engine:
     engine = create_engine(
-        url.set(query=defaults | dict(url.query)),
+        postgresql_url(url),
         # One process is one kernel: it seldom needs more than one connection.
         pool_size=1,
         max_overflow=4,

@@ -30,16 +30,19 @@ def is_lost(error: BaseException) -> bool:
         return False
     state = getattr(error.orig, "sqlstate", None)
     if state is None:
-        return error.connection_invalidated or isinstance(error.orig, _operational())
+        return error.connection_invalidated or isinstance(
+            error.orig, driver_errors("OperationalError")
+        )
     return bool(state.startswith(_PG_GONE + _PG_AGAIN))
 
 
-def _operational() -> tuple[type[BaseException], ...]:
+def driver_errors(name: str = "Error") -> tuple[type[BaseException], ...]:
+    """Return the PostgreSQL driver's error class; none when it is not installed."""
     try:
         import psycopg
     except ImportError:  # then no such error can come
         return ()
-    return (psycopg.OperationalError,)
+    return (getattr(psycopg, name),)
 
 
 def translate(error: Exception) -> Exception:

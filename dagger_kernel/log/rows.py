@@ -83,16 +83,6 @@ class Artifact:
     created: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryEntry:
-    """One input of the history: ``output`` is the text of the cell's value, where asked for."""
-
-    session: int
-    line: int
-    source: str
-    output: str | None = None
-
-
 def dump(value: Any) -> str:
     """Return JSON text; what has no JSON form (NaN, odd keys) is made the nearest thing that has.
 

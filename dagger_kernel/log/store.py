@@ -9,6 +9,7 @@ from ..steps import Result, Step
 from . import schema
 from .blobs import BlobStore, open_blobs
 from .database import Database
+from .history import Entry, History
 from .reader import Pair, Reader
 from .rows import Artifact, SandboxRow
 from .writer import Writer
@@ -67,6 +68,7 @@ class LogStore:
         self._database = database
         self._writer = Writer(database, blobs)
         self._reader = Reader(database, blobs)
+        self._history = History(database, self._reader)
 
     # -- sandboxes
 
@@ -254,6 +256,55 @@ class LogStore:
     ) -> list[Artifact]:
         """Return exported and uploaded files of a sandbox or a step, with the step that made them."""
         return self._reader.artifacts(sandbox_id, step_id)
+
+    def history(
+        self,
+        owner: str,
+        kind: str = "tail",
+        *,
+        sandbox_id: str | None = None,
+        session: int | None = 0,
+        start: int | None = None,
+        stop: int | None = None,
+        n: int | None = None,
+        pattern: str | None = None,
+        unique: bool = False,
+        output: bool = False,
+    ) -> list[Entry]:
+        """Return inputs of an owner's cells, the oldest first, in the form of Jupyter's history reply.
+
+        An entry is ``(session, line, input)``, or ``(session, line, (input, output))`` with ``output``,
+        where the output is the text of the cell's value or None. Session and line are the cells'
+        ``payload["session"]`` and ``payload["execution_count"]``; cells with ``store_history`` false are
+        left out.
+
+        Parameters
+        ----------
+        owner
+            Whose.
+        kind
+            ``tail``: the last ``n`` (default 10). ``range``: lines ``start`` (default 1) to before
+            ``stop`` of ``session``. ``search``: the last ``n`` (default: all) that the glob
+            ``pattern`` (default ``*``) matches, each input once if ``unique``.
+        sandbox_id
+            Only those of one sandbox.
+        session
+            A session's number; 0 is the newest, -1 the one before it.
+
+        Raises
+        ------
+        LogError
+            There is no such kind.
+        """
+        where = self._history.where(owner, sandbox_id)
+        if kind == "tail":
+            return self._history.tail(where, 10 if n is None else max(0, n), output=output)
+        if kind == "range":
+            first = 1 if start is None else start
+            return self._history.range(where, session or 0, first, stop, output=output)
+        if kind == "search":
+            return self._history.search(where, pattern or "*", n, unique=unique, output=output)
+        raise LogError(f"There is no history of kind {kind!r}.")
 
     def close(self) -> None:
         """Close the database's connections. The store cannot be used afterwards."""

@@ -45,6 +45,37 @@ def upgrade() -> None:
         _sqlite_triggers()
     else:
         _postgresql_triggers()
+        _postgresql_queue()
+
+
+def _postgresql_queue() -> None:
+    """Make the queue of running places (`dagger_kernel.log.slots`): a sequence and two functions.
+
+    One class of advisory locks per engine; lock 0 of a class orders those who enter.
+    """
+    op.execute("CREATE SEQUENCE dagger_kernel_ticket AS integer MINVALUE 1 CYCLE")
+    op.execute("""
+        CREATE FUNCTION dagger_kernel_ahead(engine integer, ticket integer) RETURNS integer
+        LANGUAGE sql AS $$
+            SELECT count(*)::integer FROM pg_locks
+            WHERE locktype = 'advisory' AND granted AND objsubid = 2
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            AND classid = engine::oid AND objid > 0::oid AND objid < ticket::oid
+        $$
+    """)
+    op.execute("""
+        CREATE FUNCTION dagger_kernel_enter(
+            engine integer, places integer, OUT ticket integer, OUT others integer
+        ) LANGUAGE plpgsql AS $$
+        BEGIN
+            PERFORM pg_advisory_xact_lock(engine, 0);
+            others := dagger_kernel_ahead(engine, 2147483647);
+            IF others < places THEN
+                ticket := nextval('dagger_kernel_ticket');
+                PERFORM pg_advisory_lock(engine, ticket);
+            END IF;
+        END $$
+    """)
 
 
 def downgrade() -> None:
@@ -57,6 +88,9 @@ def downgrade() -> None:
     if op.get_bind().dialect.name == "postgresql":
         for function in ("refuse", "guard", "forward"):
             op.execute(f"DROP FUNCTION dagger_kernel_{function}()")
+        op.execute("DROP FUNCTION dagger_kernel_enter(integer, integer)")
+        op.execute("DROP FUNCTION dagger_kernel_ahead(integer, integer)")
+        op.execute("DROP SEQUENCE dagger_kernel_ticket")
 
 
 def _tables() -> None:

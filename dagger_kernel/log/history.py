@@ -1,0 +1,182 @@
+"""The history of inputs over all of an owner's kernel sessions, as Jupyter's clients ask for it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, select
+
+from . import tables as t
+from .database import Database
+from .reader import Reader
+from .rows import dump
+
+Entry = tuple[int, int, str | tuple[str, str | None]]
+"""Session, line and input; or ``(input, output)`` in place of the input."""
+
+_PAGE = 500
+
+
+class History:
+    """Answers `LogStore.history`."""
+
+    def __init__(self, database: Database, reader: Reader) -> None:
+        self._database, self._reader = database, reader
+
+    def tail(self, where: list[ColumnElement[bool]], n: int, *, output: bool) -> list[Entry]:
+        """Return the last ``n`` entries, the oldest first."""
+        return self._entries(self._newest(where, limit=n), output=output)
+
+    def range(
+        self,
+        where: list[ColumnElement[bool]],
+        session: int,
+        start: int,
+        stop: int | None,
+        *,
+        output: bool,
+    ) -> list[Entry]:
+        """Return lines ``start`` to ``stop`` (without it) of a session.
+
+        The session counts back from the newest one when it is 0 or negative.
+        """
+        if session <= 0:
+            session += self._newest_session(where)
+        lines = [t.step.c.session == session, t.step.c.line >= start]
+        if stop is not None:
+            lines.append(t.step.c.line < stop)
+        return self._entries(self._newest([*where, *lines]), output=output)
+
+    def search(
+        self,
+        where: list[ColumnElement[bool]],
+        pattern: str,
+        n: int | None,
+        *,
+        unique: bool,
+        output: bool,
+    ) -> list[Entry]:
+        """Return the last ``n`` entries that a glob matches; with ``unique`` each input once."""
+        matches = glob(pattern)
+        found: list[RowMapping] = []
+        seen: set[str] = set()
+        for row in self._pages(where):
+            if n is not None and len(found) >= n:
+                break
+            source = json.loads(row["source"])
+            if not matches.fullmatch(source) or (unique and source in seen):
+                continue
+            seen.add(source)
+            found.append(row)
+        return self._entries(found, output=output)
+
+    def where(self, owner: str, sandbox_id: str | None) -> list[ColumnElement[bool]]:
+        """Return the conditions of an owner's cells."""
+        conditions = [t.step.c.line.is_not(None), t.sandbox.c.owner == dump(owner)]
+        if sandbox_id is not None:
+            conditions.append(t.step.c.sandbox_id == sandbox_id)
+        return conditions
+
+    def _pages(self, where: list[ColumnElement[bool]]) -> Iterator[RowMapping]:
+        """Yield entries, the newest first; a search mostly ends early."""
+        offset = 0
+        while rows := self._newest(where, limit=_PAGE, offset=offset):
+            yield from rows
+            offset += len(rows)
+
+    def _newest(
+        self, where: list[ColumnElement[bool]], *, limit: int | None = None, offset: int = 0
+    ) -> list[RowMapping]:
+        # Sorted by ids alone, so that long sources are read for the chosen rows only.
+        chosen = (
+            select(t.step.c.id)
+            .join(t.sandbox, t.sandbox.c.id == t.step.c.sandbox_id)
+            .where(*where)
+            .order_by(*_newest_first())
+            .limit(limit)
+            .offset(offset)
+            .subquery()
+        )
+        query = (
+            select(t.step.c.id, _session(), t.step.c.line, t.step.c.source)
+            .join(chosen, chosen.c.id == t.step.c.id)
+            .order_by(*_newest_first())
+        )
+
+        def work(connection: Connection, _repeated: bool) -> list[RowMapping]:
+            return list(connection.execute(query).mappings())
+
+        return self._database.run(work)
+
+    def _newest_session(self, where: list[ColumnElement[bool]]) -> int:
+        query = (
+            select(func.max(t.step.c.session))
+            .join(t.sandbox, t.sandbox.c.id == t.step.c.sandbox_id)
+            .where(*where)
+        )
+
+        def work(connection: Connection, _repeated: bool) -> int:
+            return int(connection.scalar(query) or 0)
+
+        return self._database.run(work)
+
+    def _entries(self, rows: list[RowMapping], *, output: bool) -> list[Entry]:
+        """Return entries, the oldest first, from rows with the newest first."""
+        entries: list[Entry] = []
+        for row in reversed(rows):
+            source = json.loads(row["source"])
+            value = (source, self._value(row["id"])) if output else source
+            entries.append((row["session"], row["line"], value))
+        return entries
+
+    def _value(self, step_id: str) -> str | None:
+        """Return the text of a cell's value."""
+        _, result = self._reader.pair(step_id)
+        for item in reversed(result.outputs if result else []):
+            if item.get("output_type") == "execute_result":
+                text: Any = item.get("data", {}).get("text/plain")
+                return "".join(text) if isinstance(text, list) else text
+        return None
+
+
+def _session() -> ColumnElement[int]:
+    return func.coalesce(t.step.c.session, 0).label("session")
+
+
+def _newest_first() -> tuple[ColumnElement[Any], ...]:
+    return (
+        func.coalesce(t.step.c.session, 0).desc(),
+        t.step.c.created.desc(),
+        t.step.c.seq.desc(),
+    )
+
+
+def glob(pattern: str) -> re.Pattern[str]:
+    """Return the expression of a glob as IPython's history (SQLite's GLOB) reads it.
+
+    ``*`` and ``?`` match anything, newlines too; ``[ab]``, ``[a-z]`` and ``[^ab]`` one character.
+    """
+    out, at = "", 0
+    while at < len(pattern):
+        character = pattern[at]
+        at += 1
+        if character == "*":
+            # Runs of stars match what one matches, and would cost exponential time.
+            out += "" if out.endswith(".*") else ".*"
+        elif character == "?":
+            out += "."
+        elif character == "[" and (end := pattern.find("]", at + 1)) > 0:
+            negated = pattern[at] == "^"
+            members = pattern[at + negated : end]
+            inside = re.escape(members).replace(r"\-", "-") if members else ""
+            out += f"[{'^' if negated else ''}{inside}]" if inside else re.escape("[")
+            at = end + 1 if inside else at
+        else:
+            out += re.escape(character)
+    try:
+        return re.compile(out, re.DOTALL)
+    except re.error:  # such as the range z-a
+        return re.compile(re.escape(pattern))
