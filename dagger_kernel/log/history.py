@@ -159,24 +159,39 @@ def glob(pattern: str) -> re.Pattern[str]:
 
     ``*`` and ``?`` match anything, newlines too; ``[ab]``, ``[a-z]`` and ``[^ab]`` one character.
     """
-    out, at = "", 0
+    head, *rest = _split(pattern)
+    # What stands between two stars may match at its first place for good: without going back into it
+    # no pattern takes more than quadratic time.
+    middle = "".join(f"(?>.*?{part})" for part in rest[:-1] if part)
+    return re.compile(head + middle + (f".*{rest[-1]}" if rest else ""), re.DOTALL)
+
+
+def _split(pattern: str) -> list[str]:
+    """Return expressions of what stands between the stars of a glob."""
+    parts, at = [""], 0
     while at < len(pattern):
         character = pattern[at]
         at += 1
+        end = pattern.find("]", at + 1 + pattern.startswith("^", at))
         if character == "*":
-            # Runs of stars match what one matches, and would cost exponential time.
-            out += "" if out.endswith(".*") else ".*"
+            parts.append("")
         elif character == "?":
-            out += "."
-        elif character == "[" and (end := pattern.find("]", at + 1)) > 0:
-            negated = pattern[at] == "^"
-            members = pattern[at + negated : end]
-            inside = re.escape(members).replace(r"\-", "-") if members else ""
-            out += f"[{'^' if negated else ''}{inside}]" if inside else re.escape("[")
-            at = end + 1 if inside else at
+            parts[-1] += "."
+        elif character == "[" and end > 0:
+            parts[-1] += _members(pattern[at:end])
+            at = end + 1
         else:
-            out += re.escape(character)
+            parts[-1] += re.escape(character)
+    return parts
+
+
+def _members(members: str) -> str:
+    """Return the expression of what stands between brackets."""
+    negated, members = members.startswith("^"), members.removeprefix("^")
+    inside = re.escape(members).replace(r"\-", "-")
+    expression = f"[{'^' if negated else ''}{inside}]"
     try:
-        return re.compile(out, re.DOTALL)
-    except re.error:  # such as the range z-a
-        return re.compile(re.escape(pattern))
+        re.compile(expression)
+    except re.error:  # a range that goes backwards matches nothing, as in SQLite
+        return r"(?!)"
+    return expression

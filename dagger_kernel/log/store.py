@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from ..errors import LogError
 from ..settings import Settings
 from ..steps import Result, Step
 from . import schema
