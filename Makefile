@@ -4,7 +4,7 @@
 # PYTEST_ARGS="-k log"   what to add to pytest's command line
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench constraints clean
+.PHONY: help demo test lint format bench docs constraints clean
 SHELL := /bin/sh
 export PYTHON
 demo_dir := $(CURDIR)/.demo
@@ -34,6 +34,10 @@ format: ## let ruff format and fix
 bench: ## measure plain ipykernel, the local engine and Dagger side by side
 	@scripts/setup.sh test
 	@. scripts/environment.sh && .venv/bin/python -m benchmarks $(BENCH_ARGS)
+
+docs: ## write the settings' table in docs/settings.md anew
+	@scripts/setup.sh
+	.venv/bin/python scripts/settings_table.py
 
 constraints: ## resolve constraints.txt anew
 	@scripts/setup.sh

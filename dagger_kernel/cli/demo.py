@@ -6,14 +6,13 @@ import getpass
 import os
 import sys
 import time
-import uuid
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dagger_kernel.errors import DaggerKernelError
+from dagger_kernel.sandbox.uploads import upload_files
 from dagger_kernel.settings import Settings
-from dagger_kernel.steps import Kind, Result, Status, Step, child_key, fresh_nonce, root_key
 
 from . import data, output
 from .exits import ExitCode
@@ -21,15 +20,10 @@ from .export import save_all
 from .prepare import prepare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from dagger_kernel.engines.base import Base
-
-NOTEBOOKS: dict[str, dict[str, str]] = {
-    "signups": {"attachments/q3-signups.csv": "q3-signups.csv"},
-    "analysis": {},
-}
-"""Each notebook with the files put into its sandbox first: path there, name in `dagger_kernel.demo`."""
+NOTEBOOKS: dict[str, tuple[str, ...]] = {"signups": ("q3-signups.csv",), "analysis": ()}
+"""Each notebook of `dagger_kernel.demo` with the files that are put into its sandbox first."""
 
 
 def run(*, directory: Path, kernel: str, only: str | None, as_json: bool) -> None:
@@ -48,7 +42,7 @@ def run(*, directory: Path, kernel: str, only: str | None, as_json: bool) -> Non
     done = []
     for number, name in enumerate(names, 2):
         print(f"{number}. The notebook {name}.ipynb, cell by cell", file=sys.stderr)
-        done.append(_run_notebook(name, directory, kernel, settings, engine, base))
+        done.append(_run_notebook(name, directory, kernel, settings))
         print(
             f"   {done[-1]['cells']} cells in {output.human_seconds(done[-1]['seconds'])}",
             file=sys.stderr,
@@ -73,9 +67,7 @@ def _confine(directory: Path) -> None:
         os.environ.setdefault(variable, str(directory / name))
 
 
-def _run_notebook(
-    name: str, directory: Path, kernel: str, settings: Settings, engine: str, base: Base
-) -> dict[str, Any]:
+def _run_notebook(name: str, directory: Path, kernel: str, settings: Settings) -> dict[str, Any]:
     import nbformat
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
@@ -83,7 +75,7 @@ def _run_notebook(
     source = resources.files("dagger_kernel.demo")
     notebook = nbformat.reads((source / f"{name}.ipynb").read_text("utf-8"), 4)
     notebook.metadata.kernelspec.name = kernel
-    sandbox_id = _new_sandbox(settings, engine, base, NOTEBOOKS[name])
+    sandbox_id = _new_sandbox(settings, NOTEBOOKS[name])
     target = directory / f"{name}.ipynb"
     client = NotebookClient(
         notebook,
@@ -113,33 +105,13 @@ def _run_notebook(
     }
 
 
-def _new_sandbox(settings: Settings, engine: str, base: Base, files: dict[str, str]) -> str:
-    """Make a sandbox, put the files in as one logged step, and return its id."""
-    source, nonce = resources.files("dagger_kernel.demo"), fresh_nonce()
+def _new_sandbox(settings: Settings, files: Sequence[str]) -> str:
+    """Make a sandbox, put the demo's files into its ``attachments/``, and return its id."""
+    source = resources.files("dagger_kernel.demo")
     with data.opened_log(settings, create=True) as store:
         row = store.create_sandbox(settings.owner or getpass.getuser())
-        if not files:
-            return row.id
-        contents = {path: (source / name).read_bytes() for path, name in files.items()}
-        put = [
-            {"path": path, "blob": store.blobs.put(content), "size": len(content), "mode": 0o644}
-            for path, content in contents.items()
-        ]
-        step = Step(
-            id=uuid.uuid4().hex,
-            sandbox_id=row.id,
-            seq=0,
-            parent_id=None,
-            kind=Kind.UPLOAD,
-            payload={"files": put},
-            nonce=nonce,
-            base_digest=base.digest,
-            runner_digest=base.runner_digest,
-            engine=engine,
-            key=child_key(root_key(base.digest, base.runner_digest), nonce),
-        )
-        store.append(step)
-        store.finish(Result(step_id=step.id, status=Status.OK))
+        contents = [(name, (source / name).read_bytes()) for name in files]
+        upload_files(store, row.id, contents, settings)
         return row.id
 
 
