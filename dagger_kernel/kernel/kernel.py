@@ -1,0 +1,225 @@
+"""The requests of this kernel."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from traitlets import CaselessStrEnum
+
+from .._version import __version__
+from ..steps import Language
+from .answers import Answers
+from .comms import CommRelay
+from .execution import CellExecution, Reply
+from .history import history
+from .holder import SessionHolder
+from .language import LanguageFace, language_face
+from .output import CellOutput
+from .pacing import Pace
+from .protocol import Message, ProtocolKernel
+from .request import BadRequestError, ExecuteRequest
+from .stdin import StdinChannel
+from .usage import usage
+
+SHUTDOWN_SECONDS = 2.0
+"""jupyter_client sends SIGTERM half its five seconds after the request."""
+
+
+class DaggerKernel(ProtocolKernel):
+    """A kernel whose cells are logged steps in fresh containers."""
+
+    implementation_version = __version__
+
+    language = CaselessStrEnum(
+        [str(item) for item in Language],
+        str(Language.PYTHON),
+        help="The language of the cells: python or bash.",
+    ).tag(config=True)
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._language = Language(self.language)
+        self._face: LanguageFace = language_face(self._language)
+        self._pace = Pace()
+        self._comms = CommRelay(self.publish)
+        self._execution: CellExecution | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._stdin: StdinChannel | None = None
+        name = "dagger-bash" if self._language is Language.BASH else "dagger"
+        self._holder = SessionHolder(name)
+        self._answers = Answers(self._holder, self._language, lambda: self._execution is not None)
+
+    @property
+    def language_info(self) -> dict[str, Any]:
+        """For highlighting and converters."""
+        return self._face.info
+
+    @property
+    def banner(self) -> str:
+        """What ``jupyter console`` prints first."""
+        return self._face.banner
+
+    @property
+    def help_links(self) -> list[dict[str, str]]:
+        """Entries of the Help menu."""
+        return [{"text": text, "url": url} for text, url in self._face.links]
+
+    def start(self) -> None:
+        """Begin to answer; prepare the sandbox behind the first replies."""
+        super().start()
+        if self.stdin_socket is not None:
+            self._stdin = StdinChannel(self.stdin_socket, self.session)
+        self.io_loop.call_later(0.05, self._background, self._holder.warm())
+
+    # -- execute ------------------------------------------------------------------------------
+
+    async def execute_request(self, stream: Any, ident: Any, parent: Message) -> None:
+        """Run a cell; exactly one reply, whatever happens."""
+        if stream is self.control_stream:
+            # It would hold up the interrupts behind it.
+            refusal = BadRequestError("Send execute_request on the shell channel.")
+            self.reply(stream, ident, parent, self.error_content(refusal))
+            return
+        try:
+            request = ExecuteRequest.parse(parent)
+        except BadRequestError as error:
+            content = {"execution_count": self.execution_count, **self.error_content(error)}
+            self.reply(stream, ident, parent, content)
+            return
+        reply = await self._execute(request, ident, parent)
+        reply.content["execution_count"] = self.execution_count
+        failed = reply.content["status"] == "error"
+        if failed and request.stop_on_error and not request.silent:
+            await self.abort_waiting()
+        self.reply(stream, ident, parent, reply.content, reply.metadata)
+
+    async def _execute(self, request: ExecuteRequest, ident: Any, parent: Message) -> Reply:
+        number = await self._next_number(request)
+        if not request.silent:
+            content = {"code": request.code, "execution_count": number}
+            self.publish("execute_input", content, parent)
+        if request.store_history and not request.blank:
+            self._count = number
+        self._execution = CellExecution(
+            request,
+            number,
+            language=self._language,
+            holder=self._holder,
+            output=CellOutput(partial(self._publish_output, parent), self._pace),
+            comms=self._comms,
+            ask=partial(self._ask_client, ident, parent),
+            parent=parent,
+        )
+        try:
+            return await self._execution.run()
+        finally:
+            self._execution = None
+
+    async def _next_number(self, request: ExecuteRequest) -> int:
+        """Return the cell's number; a continued sandbox goes on counting."""
+        if self._holder.current is None and not request.blank:
+            try:
+                self._count = (await self._holder.get()).next_execution_count - 1
+            except Exception:
+                self.log.info("The log cannot be opened; the cell will say so", exc_info=True)
+        return self._count + 1
+
+    def _publish_output(
+        self,
+        parent: Message,
+        msg_type: str,
+        content: dict[str, Any],
+        metadata: dict[str, Any] | None = None,
+        buffers: list[bytes] | None = None,
+    ) -> None:
+        self.publish(msg_type, content, parent, buffers, metadata)
+
+    async def _ask_client(self, ident: Any, parent: Message, prompt: str, *, password: bool) -> str:
+        assert self._stdin is not None
+        return await self._stdin.ask(prompt, password=password, ident=ident, parent=parent)
+
+    # -- questions ----------------------------------------------------------------------------
+
+    async def complete_request(self, stream: Any, ident: Any, parent: Message) -> None:
+        """Complete code on the tip's state."""
+        await self.answer(stream, ident, parent, self._answers.complete)
+
+    async def inspect_request(self, stream: Any, ident: Any, parent: Message) -> None:
+        """Describe the object at the cursor."""
+        await self.answer(stream, ident, parent, self._answers.inspect)
+
+    async def is_complete_request(self, stream: Any, ident: Any, parent: Message) -> None:
+        """Tell whether code is a complete statement."""
+        await self.answer(stream, ident, parent, self._answers.is_complete)
+
+    async def history_request(self, stream: Any, ident: Any, parent: Message) -> None:
+        """Return earlier inputs from the log."""
+        await self.answer(stream, ident, parent, partial(history, self._holder))
+
+    async def comm_info_request(self, stream: Any, ident: Any, parent: Message) -> None:
+        """List the comms of the running cell."""
+
+        async def info(content: dict[str, Any]) -> dict[str, Any]:
+            return {"status": "ok", "comms": self._comms.info(content.get("target_name"))}
+
+        await self.answer(stream, ident, parent, info)
+
+    async def usage_request(self, stream: Any, ident: Any, parent: Message) -> None:
+        """Tell what the sandbox uses; on the control channel, so also while a cell runs."""
+
+        async def answer(_content: dict[str, Any]) -> dict[str, Any]:
+            return usage(self._holder.current)
+
+        await self.answer(stream, ident, parent, answer)
+
+    # -- comms --------------------------------------------------------------------------------
+
+    async def comm_open(self, _stream: Any, _ident: Any, message: Message) -> None:
+        """Relay a client's comm to the running cell, or close it."""
+        await self._comms.from_client("comm_open", message)
+
+    async def comm_msg(self, _stream: Any, _ident: Any, message: Message) -> None:
+        """Relay a widget's event."""
+        await self._comms.from_client("comm_msg", message)
+
+    async def comm_close(self, _stream: Any, _ident: Any, message: Message) -> None:
+        """Relay the end of a comm."""
+        await self._comms.from_client("comm_close", message)
+
+    # -- control ------------------------------------------------------------------------------
+
+    def interrupt(self) -> None:
+        """Interrupt the running cell, if there is one. On the main loop."""
+        if self._execution is not None:
+            self._background(self._execution.interrupt())
+
+    async def interrupt_request(self, stream: Any, ident: Any, parent: Message) -> None:
+        """Interrupt the running cell; on the control thread, answered at once."""
+        self.io_loop.add_callback(self.interrupt)
+        self.reply(stream, ident, parent, {"status": "ok"})
+
+    async def shutdown_request(self, stream: Any, ident: Any, parent: Message) -> None:
+        """End the kernel; the log stays."""
+        content = parent["content"] if isinstance(parent["content"], dict) else {}
+        parent["content"] = {"restart": False, **content}
+        await super().shutdown_request(stream, ident, parent)
+
+    async def do_shutdown(self, restart: bool) -> dict[str, Any]:
+        """Close the sandbox's session, within the time jupyter_client gives."""
+        try:
+            await self.on_main_loop(self.leave(restart=restart))
+        except Exception:
+            self.log.warning("The sandbox was not closed in order", exc_info=True)
+        return {"status": "ok", "restart": restart}
+
+    async def leave(self, *, restart: bool) -> None:
+        """Close the session, with a time-out. On the main loop."""
+        async with asyncio.timeout(SHUTDOWN_SECONDS):
+            await self._holder.end(restart=restart)
+
+    def _background(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

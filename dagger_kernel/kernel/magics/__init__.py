@@ -1,0 +1,7 @@
+"""``%sandbox`` and ``%%sandbox``: answered by the kernel, before the sandbox sees the cell."""
+
+from .commands import Context, run
+from .options import limits_of
+from .parse import CellCall, LineCalls, UsageError, find
+
+__all__ = ["CellCall", "Context", "LineCalls", "UsageError", "find", "limits_of", "run"]

@@ -1,0 +1,138 @@
+"""A small front end: sends requests, collects everything that answers them."""
+
+from __future__ import annotations
+
+import queue
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+TIMEOUT = 60.0
+
+
+@dataclass
+class Answered:
+    """What came back for one request."""
+
+    reply: dict[str, Any] | None = None
+    iopub: list[dict[str, Any]] = field(default_factory=list)
+    replies: int = 0
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def content(self):
+        return self.reply["content"]
+
+    @property
+    def states(self):
+        return [m["content"]["execution_state"] for m in self.iopub if m["msg_type"] == "status"]
+
+    def of(self, *kinds):
+        return [m for m in self.iopub if m["msg_type"] in kinds]
+
+    @property
+    def outputs(self):
+        """What a notebook would hold, as the protocol says."""
+        held, clear = [], False
+        for message in self.iopub:
+            kind, content = message["msg_type"], message["content"]
+            if kind == "clear_output":
+                if content["wait"]:
+                    clear = True
+                else:
+                    held.clear()
+            elif kind in ("stream", "display_data", "execute_result", "error"):
+                if clear:
+                    held.clear()
+                    clear = False
+                held.append(message)
+        return held
+
+    @property
+    def stdout(self):
+        return self.text("stdout")
+
+    @property
+    def stderr(self):
+        return self.text("stderr")
+
+    def text(self, name):
+        return "".join(
+            m["content"]["text"]
+            for m in self.outputs
+            if m["msg_type"] == "stream" and m["content"]["name"] == name
+        )
+
+    @property
+    def enames(self):
+        return [m["content"]["ename"] for m in self.outputs if m["msg_type"] == "error"]
+
+
+class Client:
+    """Drives one jupyter_client client."""
+
+    def __init__(self, kc):
+        self.kc = kc
+
+    def send(self, msg_type, content, *, channel="shell", metadata=None, header=None):
+        message = self.kc.session.msg(msg_type, content)
+        if metadata is not None:
+            message["metadata"] = metadata
+        message["header"].update(header or {})
+        getattr(self.kc, f"{channel}_channel").send(message)
+        return message["header"]["msg_id"]
+
+    def request(self, msg_type, content, *, channel="shell", timeout=TIMEOUT, **options):
+        return self.collect(
+            self.send(msg_type, content, channel=channel, **options),
+            channel=channel,
+            timeout=timeout,
+        )
+
+    def execute(self, code, *, answers=(), timeout=TIMEOUT, **fields):
+        return self.collect(self.start(code, **fields), answers=answers, timeout=timeout)
+
+    def start(self, code, **fields):
+        content = {
+            "code": code,
+            "silent": False,
+            "store_history": True,
+            "user_expressions": {},
+            "allow_stdin": False,
+            "stop_on_error": True,
+            **fields,
+        }
+        return self.send("execute_request", content)
+
+    def collect(
+        self, msg_id, *, channel="shell", answers=(), timeout=TIMEOUT, wants_reply=True, linger=0.05
+    ):
+        """Wait for the reply and for idle; then a moment longer, to see what must not come."""
+        got, answers = Answered(), list(answers)
+        deadline = time.monotonic() + timeout
+        while not ("idle" in got.states and (got.reply is not None or not wants_reply)):
+            assert time.monotonic() < deadline, f"no end of {msg_id}: {got}"
+            self._poll(msg_id, got, channel, answers)
+        end = time.monotonic() + linger
+        while time.monotonic() < end:
+            self._poll(msg_id, got, channel, answers)
+        return got
+
+    def _poll(self, msg_id, got, channel, answers):
+        for take in (self.kc.get_iopub_msg, getattr(self.kc, f"get_{channel}_msg")):
+            try:
+                message = take(timeout=0.01)
+            except queue.Empty:
+                continue
+            if message["parent_header"].get("msg_id") != msg_id:
+                continue
+            if take == self.kc.get_iopub_msg:
+                got.iopub.append(message)
+            else:
+                got.reply, got.replies = message, got.replies + 1
+        try:
+            question = self.kc.get_stdin_msg(timeout=0)
+        except queue.Empty:
+            return
+        got.inputs.append(question)
+        self.kc.input(answers.pop(0) if answers else "")
