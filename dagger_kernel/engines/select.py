@@ -34,7 +34,8 @@ async def select_engine(settings: Settings, blobs: BlobSource) -> Engine:
         remedies += report["remedies"]
         await engine.close()
     raise EngineUnavailableError(
-        "No engine can run cells here. " + " ".join(reasons), remedy=" ".join(dict.fromkeys(remedies))
+        "No engine can run cells here. " + " ".join(reasons),
+        remedy=" ".join(dict.fromkeys(remedies)),
     )
 
 

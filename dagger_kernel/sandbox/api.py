@@ -1,4 +1,4 @@
-"""The Python API: a sandbox for scripts and agents, without Jupyter.
+r"""The Python API: a sandbox for scripts and agents, without Jupyter.
 
 ::
 

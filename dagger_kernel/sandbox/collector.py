@@ -81,7 +81,8 @@ def repeatable_digest(
     names of the variables that were saved or lost.
     """
     plain = [
-        {k: v for k, v in output.items() if k not in ("transient", "metadata")} for output in outputs
+        {k: v for k, v in output.items() if k not in ("transient", "metadata")}
+        for output in outputs
     ]
     names = [outcome.state.get(kind, []) for kind in ("saved", "lost")]
     content = {

@@ -49,10 +49,9 @@ def fork(log: LogStore, sandbox_id: str, seq: int | None = None) -> SandboxRow:
     SandboxNotFoundError, StepNotFoundError
     """
     origin = log.sandbox(sandbox_id)
-    if seq is None:
-        target = log.tip(origin.id)
-    else:
-        target = step_at(log, origin.id, seq) if seq else None
+    target = log.tip(origin.id) if seq is None else None
+    if seq:
+        target = step_at(log, origin.id, seq)
     return log.create_sandbox(
         origin.owner, origin.notebook, parent_step=target.id if target else None
     )

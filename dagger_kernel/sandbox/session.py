@@ -34,7 +34,9 @@ class SandboxSession:
     Cells run one after another. The engine is chosen and connected when it is first needed.
     """
 
-    def __init__(self, settings: Settings, logbook: Logbook, log: LogStore, sandbox_id: str) -> None:
+    def __init__(
+        self, settings: Settings, logbook: Logbook, log: LogStore, sandbox_id: str
+    ) -> None:
         self.settings = settings
         self.id = sandbox_id
         self._logbook = logbook
@@ -63,7 +65,7 @@ class SandboxSession:
         *,
         sandbox_id: str | None = None,
         notebook: str = "",
-        kernel_name: str = "",
+        kernel_name: str = "",  # noqa: ARG003
     ) -> SandboxSession:
         """Open a sandbox: the named one, the notebook's latest one, or a new one.
 
@@ -78,11 +80,11 @@ class SandboxSession:
             log = await logbook.open()
             owner = settings.owner or getpass.getuser()
             wanted = sandbox_id or settings.sandbox
-            if wanted:
-                row = await logbook.call(log.sandbox, wanted)
-            else:
-                row = await logbook.call(log.latest_sandbox, owner, notebook) if notebook else None
-                row = row or await logbook.call(log.create_sandbox, owner, notebook)
+            row = await logbook.call(log.sandbox, wanted) if wanted else None
+            if row is None and notebook:
+                row = await logbook.call(log.latest_sandbox, owner, notebook)
+            if row is None:
+                row = await logbook.call(log.create_sandbox, owner, notebook)
             session = cls(settings, logbook, log, row.id)
             await session._load()
         except BaseException:
@@ -314,9 +316,7 @@ class SandboxSession:
         if not (isinstance(error, RoomLostError) and not error.started):
             running.outputs.take({"type": "error", **error.as_error_content()})
         outcome = Outcome(status=Status.LOST, reason="engine")
-        result = await self._logbook.call(
-            self._log.finish, running.result(step, outcome, [], None)
-        )
+        result = await self._logbook.call(self._log.finish, running.result(step, outcome, [], None))
         self._advance(step, result)
         self._prepare_standby()
 
@@ -399,9 +399,7 @@ class SandboxSession:
         SandboxBusyError, LogError, StorageFullError
         """
         async with self._turn, self._holding():
-            done = await self._logbook.call(
-                upload_files, self._log, self.id, files, self.settings
-            )
+            done = await self._logbook.call(upload_files, self._log, self.id, files, self.settings)
             await self._standby.drop()
             return done
 

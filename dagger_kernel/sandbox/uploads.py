@@ -77,7 +77,9 @@ def upload_files(
             continue
         digest, size = _store(log, content, settings.file_bytes)
         if digest is None:
-            skipped[name] = f"it is larger than {settings.file_bytes} bytes (DAGGER_KERNEL_FILE_BYTES)"
+            skipped[name] = (
+                f"it is larger than {settings.file_bytes} bytes (DAGGER_KERNEL_FILE_BYTES)"
+            )
             continue
         if reuse_equal and there.get(path) == digest:
             paths[name] = path
@@ -90,7 +92,9 @@ def upload_files(
         return Uploaded(None, paths, skipped)
     first = pairs[0][0] if pairs else None
     nonce = fresh_nonce()
-    base, runner = (first.base_digest, first.runner_digest) if first else (PENDING_BASE, PENDING_BASE)
+    base, runner = (
+        (first.base_digest, first.runner_digest) if first else (PENDING_BASE, PENDING_BASE)
+    )
     parent_key = tip.key if tip else root_key(base, runner)
     step = log.append(
         Step(

@@ -27,7 +27,9 @@ def pack(layer: Path, max_bytes: int) -> bytes | None:
     """Return the archive of a layer's upper directory, None when it is larger than allowed."""
     buffer = io.BytesIO()
     try:
-        with tarfile.open(fileobj=buffer, mode="w:gz", format=tarfile.PAX_FORMAT, compresslevel=1) as tar:
+        with tarfile.open(
+            fileobj=buffer, mode="w:gz", format=tarfile.PAX_FORMAT, compresslevel=1
+        ) as tar:
             _pack_directory(tar, os.fspath(layer), "", buffer, max_bytes)
     except TooLargeError:
         return None
@@ -90,7 +92,7 @@ def unpack(archive: BinaryIO, layer: Path) -> None:
 
 def _keep_modes(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo | None:
     filtered = tarfile.data_filter(member, path)
-    return filtered.replace(mode=member.mode & 0o1777, deep=False) if filtered else None
+    return filtered.replace(mode=member.mode & 0o1777, deep=False)
 
 
 def _inside(layer: Path, directory: str) -> Path:

@@ -9,6 +9,7 @@ import hashlib
 import os
 import secrets
 import shutil
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import filelock
@@ -102,7 +103,7 @@ class Bases:
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     @contextlib.asynccontextmanager
-    async def _lock(self, name: str, progress: Progress):  # type: ignore[no-untyped-def]
+    async def _lock(self, name: str, progress: Progress) -> AsyncIterator[None]:
         """Let one process build; the others wait and then find the base."""
         lock = filelock.FileLock(self.root / f".{name}.lock")
         while True:
@@ -150,7 +151,9 @@ class Bases:
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise StorageFullError("No space is left to build the base.") from error
-            raise BaseBuildError(f"The base could not be built: {error}.", engine="local") from error
+            raise BaseBuildError(
+                f"The base could not be built: {error}.", engine="local"
+            ) from error
         finally:
             if stage.exists():
                 _remove(stage)
@@ -165,7 +168,14 @@ class Bases:
         arguments = common(self._settings, interpreter, self.root)
         arguments += network_mounts()
         arguments += ["--bind", os.fspath(stage / "fs/home/sandbox"), HOME, "--tmpfs", "/tmp"]  # noqa: S108
-        arguments += ["--ro-bind", uv.find_uv_bin(), "/opt/uv", "--bind", os.fspath(cache), "/opt/cache"]
+        arguments += [
+            "--ro-bind",
+            uv.find_uv_bin(),
+            "/opt/uv",
+            "--bind",
+            os.fspath(cache),
+            "/opt/cache",
+        ]
         arguments += ["--setenv", "UV_CACHE_DIR", "/opt/cache", "--unsetenv", "UV_NO_CACHE"]
         arguments += ["--chdir", HOME, "--", *command]
         process = await asyncio.create_subprocess_exec(

