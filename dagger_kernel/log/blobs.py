@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import io
 import os
@@ -9,6 +10,7 @@ import re
 import secrets
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -129,6 +131,33 @@ class BlobStore:
             raise from_os_error(error) from error
         return True
 
+    def delete_older(self, digest: str, before: float) -> int | None:
+        """Delete a blob unless it was stored again since a time; return its bytes, None: it stays.
+
+        For the collector: `put` holds a lock against it, so a blob that is just stored again stays.
+        """
+        path = self._path(digest)
+        try:
+            with self._collecting(fcntl.LOCK_EX):
+                status = path.stat()
+                if status.st_mtime >= before:
+                    return None
+                path.unlink()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise from_os_error(error) from error
+        return status.st_size
+
+    def sweep(self, before: float) -> None:
+        """Delete what writers that died before a time left behind."""
+        for path in (self.root / "incoming").glob("*"):
+            try:
+                if path.stat().st_mtime < before:
+                    path.unlink()
+            except OSError:
+                continue  # its writer was faster
+
     def digests(self) -> Iterator[tuple[str, float]]:
         """Yield each blob's digest and the time it was last stored (seconds since the epoch)."""
         for path in self.root.glob("[0-9a-f][0-9a-f]/[0-9a-f][0-9a-f]/*"):
@@ -140,6 +169,17 @@ class BlobStore:
 
     def _path(self, digest: str) -> Path:
         return self.root / digest[:2] / digest[2:4] / digest
+
+    @contextmanager
+    def _collecting(self, mode: int) -> Iterator[None]:
+        """Hold the collector's lock: shared to store, exclusive to delete."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        descriptor = os.open(self.root / "collect.lock", flags, 0o600)
+        try:
+            fcntl.flock(descriptor, mode)
+            yield
+        finally:
+            os.close(descriptor)
 
     def _put(self, stream: BinaryIO) -> str:
         incoming = self.root / "incoming"
@@ -161,7 +201,8 @@ class BlobStore:
             fresh = not final.parent.exists()
             final.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             # Replaces an equal blob, or a damaged one; either way the file is new for the collector.
-            os.replace(temporary, final)
+            with self._collecting(fcntl.LOCK_SH):
+                os.replace(temporary, final)
             _sync_directory(final.parent)
             if fresh:
                 _sync_directory(final.parent.parent)
@@ -235,6 +276,23 @@ class FsspecBlobStore(BlobStore):
             name = path.rpartition("/")[2]
             if _DIGEST.fullmatch(name):
                 yield name, _modified(info)
+
+    def delete_older(self, digest: str, before: float) -> int | None:
+        """Delete a blob unless it was stored again since a time (the store's own clock and times)."""
+        _check(digest)
+        key = self._key(digest)
+        try:
+            with self._guarded(digest):
+                info = self._fs.info(key)
+                if _modified(info) >= before:
+                    return None
+                self._fs.rm_file(key)
+        except BlobError:
+            return None
+        return int(info["size"] or 0)
+
+    def sweep(self, before: float) -> None:
+        """Delete what dead writers left behind: nothing, an object store shows whole objects only."""
 
     def _put(self, stream: BinaryIO) -> str:
         # Object stores show a key only when it is complete, so what remains is to know the key

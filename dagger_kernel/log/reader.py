@@ -14,12 +14,11 @@ from sqlalchemy import (
     Select,
     bindparam,
     literal,
-    or_,
     select,
 )
 
 from ..errors import SandboxNotFoundError, StepNotFoundError
-from ..steps import Kind, Result, Step
+from ..steps import Result, Step
 from . import tables as t
 from .blobs import BlobStore
 from .database import Database
@@ -40,7 +39,7 @@ _ONE = _PAIR.where(t.step.c.id == bindparam("step"))
 _TIP = (
     _PAIR.where(
         t.step.c.sandbox_id == bindparam("sandbox"),
-        or_(t.result.c.step_id.is_not(None), t.step.c.kind == str(Kind.REWIND)),
+        t.is_settled(),
     )
     .order_by(t.step.c.seq.desc())
     .limit(1)
@@ -111,8 +110,8 @@ class Reader:
             query = query.where(t.sandbox.c.owner == dump(owner))
         if notebook is not None:
             query = query.where(t.sandbox.c.notebook == dump(notebook))
-        if state is not None:
-            query = query.where(t.head.c.state == state)
+        wanted = t.head.c.state != "purged" if state is None else t.head.c.state == state
+        query = query.where(wanted)
         return [_read_sandbox(row) for row in self._rows(query)]
 
     def pair(self, step_id: str) -> Pair:

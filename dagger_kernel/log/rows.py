@@ -116,7 +116,7 @@ def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def row_hash(table: str, values: Mapping[str, Any]) -> str:
+def row_hash(table: str, values: Row) -> str:
     """Return the hash of a row, which covers the hash before it (``previous``).
 
     Null columns are left out, so that a later version may add columns.

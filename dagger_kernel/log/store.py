@@ -11,8 +11,10 @@ from . import schema
 from .blobs import BlobStore, open_blobs
 from .database import Database
 from .history import Entry, History
+from .purge import GRACE_SECONDS, Collected, Purger
 from .reader import Pair, Reader
 from .rows import Artifact, SandboxRow
+from .verify import Verifier
 from .writer import Writer
 
 
@@ -69,6 +71,7 @@ class LogStore:
         self._database = database
         self._writer = Writer(database, blobs)
         self._reader = Reader(database, blobs)
+        self._purger = Purger(database, blobs, self._writer)
         self._history = History(database, self._reader)
 
     # -- sandboxes
@@ -98,7 +101,7 @@ class LogStore:
     def sandboxes(
         self, owner: str | None = None, notebook: str | None = None, limit: int = 100
     ) -> list[SandboxRow]:
-        """Return sandboxes (of an owner, of a notebook), the last active one first."""
+        """Return sandboxes (of an owner, of a notebook), the last active one first; no purged ones."""
         return self._reader.sandboxes(owner, notebook, limit)
 
     def latest_sandbox(self, owner: str, notebook: str) -> SandboxRow | None:
@@ -133,7 +136,7 @@ class LogStore:
 
     # -- writing
 
-    def append(self, step: Step) -> Step:
+    def append(self, step: Step, *, on_tip: bool = False) -> Step:
         """Append a step and return it with its ``seq``.
 
         The number is given inside the transaction, so writers of several processes never share one and
@@ -144,6 +147,8 @@ class LogStore:
         ----------
         step
             Its ``seq`` is ignored.
+        on_tip
+            Refuse the step unless its parent is the tip at this moment.
 
         Raises
         ------
@@ -152,9 +157,10 @@ class LogStore:
         BlobError
             A file of an upload is not in the blob store.
         LogError
-            The id is in the log with other content, or the sandbox was purged.
+            The id is in the log with other content, the sandbox was purged, or (``on_tip``) somebody
+            else appended meanwhile.
         """
-        return self._writer.append(step)
+        return self._writer.append(step, on_tip=on_tip)
 
     def finish(self, result: Result) -> Result:
         """Append a step's result and its artifacts, once, in one transaction.
@@ -306,6 +312,47 @@ class LogStore:
         if kind == "search":
             return self._history.search(where, pattern or "*", n, unique=unique, output=output)
         raise LogError(f"There is no history of kind {kind!r}.")
+
+    # -- upkeep
+
+    def verify(self, sandbox_id: str | None = None, *, read_blobs: bool = True) -> list[str]:
+        """Return what is wrong with the log (of a sandbox), one sentence each; nothing: it is intact.
+
+        Parameters
+        ----------
+        sandbox_id
+            Only this one; None: every sandbox, and SQLite's file.
+        read_blobs
+            Whether blobs are read and their digests compared, or only looked for.
+        """
+        verifier = Verifier(self._database, self.blobs, read_blobs=read_blobs)
+        return list(verifier.problems(sandbox_id))
+
+    def purge_sandbox(self, sandbox_id: str, *, by: str = "") -> None:
+        """Delete a sandbox's steps, results, artifacts and blobs: the only deletion there is.
+
+        A tombstone (an event that says when, by whom and how many steps) stays in its hash chain, and
+        the sandbox can no longer be appended to. Only an administrator's command calls this.
+
+        Raises
+        ------
+        SandboxNotFoundError
+            There is no such sandbox.
+        LogError
+            Forks continue from it: purge those first.
+        """
+        self._purger.purge(sandbox_id, by)
+
+    def collect_blobs(self, *, older_than: float = GRACE_SECONDS) -> Collected:
+        """Delete blobs nothing refers to, such as those of cells that a crash ended.
+
+        Parameters
+        ----------
+        older_than
+            Only blobs stored longer ago than this, in seconds: younger ones may belong to a result that
+            is about to be appended.
+        """
+        return self._purger.collect(older_than)
 
     def close(self) -> None:
         """Close the database's connections. The store cannot be used afterwards."""

@@ -18,6 +18,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     ForeignKey,
     Index,
     Integer,
@@ -26,7 +27,10 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    or_,
 )
+
+from ..steps import Kind
 
 SCHEMA_VERSION = "0001"
 """The newest migration; a test keeps it equal to the migrations' head."""
@@ -168,3 +172,11 @@ kernel_session = Table(
     Column("sandbox_id", ForeignKey("sandbox.id"), nullable=False),
     Column("started", String(32), nullable=False),
 )
+
+
+def is_settled() -> ColumnElement[bool]:
+    """Return the condition that a step (joined with its result) is one that later steps continue.
+
+    A step without a result was ended by a crash; a rewind needs none, as nothing is run for it.
+    """
+    return or_(result.c.step_id.is_not(None), step.c.kind == str(Kind.REWIND))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC
 from typing import Any
 
@@ -17,6 +17,7 @@ from . import tables as t
 from .blobs import BlobStore
 from .database import Database
 from .rows import GENESIS, dump, now, read_step, result_values, row_hash, step_values
+from .tables import is_settled
 
 INLINE_BYTES = 64 * 1024
 """Outputs above this size lie in the blob store."""
@@ -37,7 +38,14 @@ _HEAD = (
 )
 _STEP_SANDBOX = select(t.step.c.sandbox_id).where(t.step.c.id == bindparam("step"))
 _STEP = select(t.step).where(t.step.c.id == bindparam("step"))
-_RESULT_HASH = select(t.result).where(t.result.c.step_id == bindparam("step"))
+_TIP = (
+    select(t.step.c.id)
+    .outerjoin(t.result, t.result.c.step_id == t.step.c.id)
+    .where(t.step.c.sandbox_id == bindparam("sandbox"), is_settled())
+    .order_by(t.step.c.seq.desc())
+    .limit(1)
+)
+_RESULT = select(t.result).where(t.result.c.step_id == bindparam("step"))
 _MOVE = (
     update(t.head)
     .where(t.head.c.sandbox_id == bindparam("sandbox"), t.head.c.entry == bindparam("was"))
@@ -90,10 +98,10 @@ class Writer:
         self._database.run(work, write=True)
         return identity
 
-    def append(self, step: Step) -> Step:
+    def append(self, step: Step, *, on_tip: bool) -> Step:
         """Insert a step at the end of its sandbox."""
         values = step_values(step)
-        files = _uploads(step)
+        files = uploads(step.kind, step.payload)
         for item in files:
             item["size"] = self._blobs.size(item["blob"])
 
@@ -108,6 +116,10 @@ class Writer:
                 if any(stored[name] != value for name, value in same.items()):
                     raise LogError(f"The step {step.id} is in the log with other content.")
                 return read_step(stored)
+            if on_tip and step.parent_id != self._tip_id(connection, head):
+                raise LogError(
+                    f"The sandbox {step.sandbox_id} has moved on: the step does not continue its tip."
+                )
             placed = self._place("step", values | {"seq": head["seq"] + 1}, head)
             connection.execute(_INSERT_STEP, placed)
             self._artifacts(connection, step.sandbox_id, step.id, files)
@@ -133,7 +145,7 @@ class Writer:
             self._blobs.put(data)
         if result.layer is not None:
             self._blobs.size(result.layer)
-        files = _exports(result)
+        files = exports([asdict(item) for item in result.files])
         for item in files:
             item["size"] = self._blobs.size(item["blob"])
 
@@ -142,9 +154,7 @@ class Writer:
             if sandbox_id is None:
                 raise StepNotFoundError(result.step_id)
             head = self._head(connection, sandbox_id, None)
-            stored = (
-                connection.execute(_RESULT_HASH, {"step": result.step_id}).mappings().one_or_none()
-            )
+            stored = connection.execute(_RESULT, {"step": result.step_id}).mappings().one_or_none()
             if stored is not None:
                 if repeated and all(stored[name] == value for name, value in values.items()):
                     return result
@@ -215,6 +225,11 @@ class Writer:
                     raise
                 last = error
         raise last
+
+    @staticmethod
+    def _tip_id(connection: Connection, head: RowMapping) -> str | None:
+        tip = connection.scalar(_TIP, {"sandbox": head["sandbox_id"]})
+        return head["parent_step"] if tip is None else str(tip)
 
     @staticmethod
     def _head(connection: Connection, sandbox_id: str, parent: str | None) -> RowMapping:
@@ -290,23 +305,25 @@ class Writer:
         return postgresql.insert(t.blob).on_conflict_do_nothing()
 
 
-def _exports(result: Result) -> list[dict[str, Any]]:
+def exports(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the artifact rows of a result's ``files``."""
     return [
         {
             "role": "export",
             "number": number,
-            "path": dump(item.path),
-            "blob": item.blob,
-            "mime": dump(item.mime),
-            "mode": item.mode,
+            "path": dump(item["path"]),
+            "blob": item["blob"],
+            "mime": dump(item["mime"]),
+            "mode": item["mode"],
         }
-        for number, item in enumerate(result.files)
-        if item.blob is not None
+        for number, item in enumerate(files)
+        if item["blob"] is not None
     ]
 
 
-def _uploads(step: Step) -> list[dict[str, Any]]:
-    if step.kind is not Kind.UPLOAD:
+def uploads(kind: str, payload: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the artifact rows of a step's payload."""
+    if kind != Kind.UPLOAD:
         return []
     return [
         {
@@ -317,7 +334,7 @@ def _uploads(step: Step) -> list[dict[str, Any]]:
             "mime": dump(item.get("mime", "application/octet-stream")),
             "mode": item.get("mode", 0o644),
         }
-        for number, item in enumerate(step.payload.get("files", ()))
+        for number, item in enumerate(payload.get("files", ()))
     ]
 
 
