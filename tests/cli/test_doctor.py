@@ -1,0 +1,104 @@
+"""``dagger-kernel doctor``: it finds what is missing and says what to do."""
+
+import pytest
+
+from dagger_kernel.cli import checks
+from dagger_kernel.settings import Settings
+
+
+@pytest.fixture
+def engines(monkeypatch):
+    """Let the test say what the engines say of themselves."""
+    said = {
+        "local": {"available": True, "reasons": [], "remedies": [], "python": "3.12.1"},
+        "dagger": {"available": False, "reasons": ["Nothing is set."], "remedies": ["Set it."]},
+    }
+
+    async def look(name, _settings, _measure):
+        return dict(said[name])
+
+    monkeypatch.setattr("dagger_kernel.cli.doctor._look_at", look)
+    return said
+
+
+def test_one_engine_is_enough(cli, engines):
+    ran = cli("doctor")
+    assert ran.code == 0, ran.out
+    assert "Cells can run here, on the local engine." in ran.out
+    assert "Set it." in ran.out
+    report = cli("doctor", "--json").json
+    assert report["ok"] is True
+    assert {"name", "state", "found", "remedy"} == set(report["checks"][0])
+
+
+def test_no_engine(cli, engines):
+    engines["local"] = {
+        "available": False,
+        "reasons": ["No user namespaces."],
+        "remedies": ["Allow."],
+    }
+    ran = cli("doctor")
+    assert ran.code == 1
+    assert "No user namespaces." in ran.out
+    assert "Allow." in ran.out
+    assert cli("doctor", "--json").json["ok"] is False
+
+
+def test_measured_time_is_shown(cli, engines):
+    engines["local"]["step_seconds"] = 0.0213
+    assert "One step on the local engine: 21 ms" in cli("doctor").out
+
+
+def test_switched_off(cli, engines, monkeypatch):
+    monkeypatch.setenv("DAGGER_KERNEL_ENABLED", "false")
+    ran = cli("doctor")
+    assert ran.code == 1
+    assert "DAGGER_KERNEL_ENABLED" in ran.out
+
+
+def test_a_bad_setting_does_not_stop_it(cli, monkeypatch):
+    monkeypatch.setenv("DAGGER_KERNEL_WALL_SECONDS", "soon")
+    ran = cli("doctor")
+    assert ran.code == 1
+    assert "wall_seconds" in ran.out
+
+
+def test_a_data_directory_that_is_a_file(cli, engines, environment, monkeypatch):
+    (environment / "file").write_text("")
+    monkeypatch.setenv("DAGGER_KERNEL_DATA_DIR", str(environment / "file/below"))
+    ran = cli("doctor")
+    assert ran.code == 1
+    assert "Traceback" not in ran.err
+
+
+def test_no_space(monkeypatch):
+    monkeypatch.setattr(
+        checks.shutil, "disk_usage", lambda _path: checks.shutil._ntuple_diskusage(9, 8, 1)
+    )
+    found = {check.name: check for check in checks.of_settings(Settings.load())}
+    assert found["disk space"].state == "missing"
+    assert "gc" in found["disk space"].remedy
+
+
+def test_passwords_are_not_shown(cli, engines):
+    engines["dagger"]["reasons"] = ["https://ada:secret@index.example/ does not answer"]
+    for args in (["doctor"], ["doctor", "--json"]):
+        assert "secret" not in cli(*args).out
+    assert "***@index.example" in cli("doctor").out
+
+
+def test_it_makes_no_log(cli, engines, environment):
+    cli("doctor")
+    assert not (environment / "data").exists()
+
+
+def test_a_log_of_another_version(cli, engines, history, environment):
+    import sqlite3
+
+    with sqlite3.connect(environment / "data/log.sqlite") as database:
+        database.execute("update alembic_version set version_num = '9999'")
+    database.close()
+    ran = cli("doctor")
+    assert ran.code == 1
+    assert "9999" in ran.out
+    assert cli("log").code == 4
