@@ -1,0 +1,57 @@
+"""``python -m dagger_kernel_runner``: serve one step in a fresh interpreter."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import sys
+import time
+
+from .entry import serve
+from .protocol import EXIT_NO_STEP
+
+CONNECT_SECONDS = 30.0
+
+
+def connect(path: str) -> socket.socket | None:
+    """Connect to the kernel's socket; None if nobody answers in time."""
+    deadline = time.monotonic() + CONNECT_SECONDS
+    while True:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.connect(path)
+        except OSError as error:
+            sock.close()
+            if time.monotonic() > deadline:
+                print(f"no kernel answers at {path}: {error}", file=sys.stderr)
+                return None
+            time.sleep(0.02)
+        else:
+            return sock
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Connect, serve, return the exit code."""
+    parser = argparse.ArgumentParser(prog="dagger_kernel_runner", description=__doc__)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--socket", help="path of the kernel's Unix socket")
+    where.add_argument("--fd", type=int, help="number of an inherited, connected socket")
+    parser.add_argument("--nonce", required=True, help="identity of the execution, hexadecimal")
+    parser.add_argument("--state-dir", default="/.dk")
+    parser.add_argument("--home", default="/home/sandbox")
+    parser.add_argument("--preload", default="", help="libraries to import while idle")
+    options = parser.parse_args(argv)
+    link = connect(options.socket) if options.socket else socket.socket(fileno=options.fd)
+    if link is None:
+        return EXIT_NO_STEP
+    return serve(
+        link,
+        options.nonce,
+        state_dir=options.state_dir,
+        home=options.home,
+        preload=options.preload.split(),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+"""Steps in the Bash language.
+
+Each cell is one bash. What a terminal would remember from one command to the next is written to files
+when it exits and read when the next one starts: directory, variables, functions, aliases, options
+and the exit code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from typing import Any
+
+from .display import Outlet
+from .interrupts import Interrupts
+from .limits import LimitReached
+from .mime import cut
+from .page import ENDING
+from .streams import flush
+
+FOLDER = "bash"
+STATE = "state.sh"
+
+PROGRAM = r"""
+shopt -s expand_aliases
+__dk_exit() {
+  local __dk_code=$?
+  trap - EXIT DEBUG ERR
+  __dk_set=$(set +o)
+  set +eux +o pipefail +o noclobber
+  {
+    printf 'cd -- %q 2>/dev/null\n' "$PWD"
+    shopt -p
+    alias -p
+    declare -f
+    declare -p | __dk_variables
+    printf '%s\n' "$__dk_set" | grep -v -E ' (monitor|history|interactive-comments|emacs|vi|posix)$'
+    printf '__dk_code=%d\n' "$__dk_code"
+  } > "$__dk_state.new" 2>/dev/null && mv -f -- "$__dk_state.new" "$__dk_state"
+  exit "$__dk_code"
+}
+__dk_variables() {
+  # Values may hold line breaks: bash quotes those as $'..', so one line is one variable.
+  grep -a -v -E '^declare -[a-zA-Z-]*r|^declare -[a-zA-Z-]+ (BASH[A-Z_]*|COMP_[A-Z]+|DIRSTACK|EPOCH[A-Z]+|EUID|FUNCNAME|GROUPS|LINENO|OLDPWD|PIPESTATUS|PPID|PWD|RANDOM|SECONDS|SHELLOPTS|SHLVL|SRANDOM|UID|_|__dk_[a-z]+)(=|$)'
+}
+trap __dk_exit EXIT
+"""
+
+
+def folder(state_dir: str) -> str:
+    """Return (and make) the directory of bash's state."""
+    path = os.path.join(state_dir, FOLDER)
+    os.makedirs(path, exist_ok=True)
+    return path
+
+
+def program(state_dir: str, source_path: str) -> str:
+    """Return what bash is started with: restore, then the cell.
+
+    The cell is sourced from a file of its own, so that its line numbers are right in messages, and the exit
+    code of the cell before is what ``$?`` starts with.
+    """
+    state = os.path.join(folder(state_dir), STATE)
+    return "\n".join(
+        [
+            "__dk_code=0",
+            f"[ -r {state!r} ] && . {state!r} >/dev/null 2>&1",
+            f"__dk_state={state!r}",
+            PROGRAM,
+            "__dk_last() { return $__dk_code; }",
+            "__dk_last",
+            f". {source_path!r}",
+        ]
+    )
+
+
+def run_step(
+    step: dict[str, Any], interrupts: Interrupts, state_dir: str, home: str
+) -> dict[str, Any]:
+    """Run one cell by bash; return what ``done`` tells of it."""
+    source = str(step.get("source", ""))
+    source_path = os.path.join(folder(state_dir), "cell")
+    with open(source_path, "w", encoding="utf-8", errors="surrogateescape") as stream:
+        stream.write(source + "\n")
+    bash = shutil.which("bash") or "/bin/bash"
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    error: BaseException | None = None
+    code = 1
+    flush()
+    try:
+        interrupts.start()
+        code = subprocess.call(
+            [bash, "--noprofile", "--norc", "-c", program(state_dir, source_path), "bash"],
+            env=environ,
+            cwd=home,
+        )
+    except BaseException as caught:
+        error = caught
+    interrupts.page.phase = ENDING
+    with contextlib.suppress(OSError):
+        os.unlink(source_path)
+    if error is None and code == 0:
+        return {"status": "ok", "exit_code": 0}
+    return _failed(error, code)
+
+
+def _failed(error: BaseException | None, code: int) -> dict[str, Any]:
+    """Show how a cell failed and say so."""
+    if error is None:
+        name, text, status = "ExitCode", f"exit code {code}", "error"
+    else:
+        name, text = type(error).__name__, cut(str(error), 8192)
+        status = "interrupted" if isinstance(error, KeyboardInterrupt) else "error"
+        code = 130 if status == "interrupted" else 1
+        if isinstance(error, LimitReached):
+            status = "limit"
+    line = f"\x1b[31m{name}\x1b[39m: {text}" if text else f"\x1b[31m{name}\x1b[39m"
+    Outlet.send({"type": "error", "ename": name, "evalue": text, "traceback": [line]})
+    return {
+        "status": status,
+        "reason": getattr(error, "reason", ""),
+        "exit_code": code,
+        "shown": True,
+    }
+
+
+def answer(kind: str, content: dict[str, Any], state_dir: str) -> dict[str, Any]:
+    """Answer a question about Bash code."""
+    from .asks import empty
+
+    code = str(content.get("code", ""))
+    if kind == "is_complete":
+        return is_complete(code)
+    if kind == "complete":
+        position = content.get("cursor_pos")
+        position = len(code) if position is None else max(0, min(int(position), len(code)))
+        return complete_code(code, position, state_dir)
+    return empty(kind, content)
+
+
+def complete_code(code: str, position: int, state_dir: str) -> dict[str, Any]:
+    """Complete the word at the cursor: commands, variables, or files."""
+    before = code[:position]
+    start = max(before.rfind(mark) for mark in " \t\n;|&(<>=`\"'") + 1
+    word = before[start:]
+    first = not before[:start].strip() or before[:start].rstrip()[-1:] in (";", "|", "&", "(", "\n")
+    if word.startswith("$"):
+        action, prefix, word = "-v", "$", word[1:]
+        if word.startswith("{"):
+            prefix, word = "${", word[1:]
+    else:
+        action, prefix = ("-c -f" if first and "/" not in word else "-f"), ""
+    state = os.path.join(folder(state_dir), STATE)
+    script = f'[ -r {state!r} ] && . {state!r} >/dev/null 2>&1; compgen {action} -- "$1"'
+    found = subprocess.run(
+        [shutil.which("bash") or "bash", "--noprofile", "--norc", "-c", script, "bash", word],
+        capture_output=True,
+        timeout=4,
+        check=False,
+    )
+    words = sorted(set(found.stdout.decode("utf-8", "replace").splitlines()))
+    words = [item for item in words if not item.startswith("__dk_")]
+    return {
+        "status": "ok",
+        "matches": [prefix + item for item in words[:500]],
+        "cursor_start": start,
+        "cursor_end": position,
+        "metadata": {},
+    }
+
+
+def is_complete(code: str) -> dict[str, Any]:
+    """Tell whether bash would wait for more."""
+    checked = subprocess.run(
+        [shutil.which("bash") or "bash", "-n", "-c", code],
+        capture_output=True,
+        timeout=4,
+        check=False,
+    )
+    if checked.returncode == 0 and not code.rstrip(" ").endswith("\\"):
+        return {"status": "complete"}
+    errors = checked.stderr.decode("utf-8", "replace")
+    if "unexpected end of file" in errors or "unexpected EOF" in errors or checked.returncode == 0:
+        return {"status": "incomplete", "indent": ""}
+    return {"status": "invalid"}

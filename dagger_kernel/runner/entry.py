@@ -1,0 +1,100 @@
+"""Serve one step on a connected socket."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from .children import Child, spawn
+from .files import Files
+from .page import SharedPage
+from .supervisor import Supervisor
+
+PR_SET_DUMPABLE = 4
+PR_SET_CHILD_SUBREAPER = 36
+HIDDEN = ("OTEL_", "TRACEPARENT", "TRACESTATE", "BAGGAGE", "DAGGER_", "_EXPERIMENTAL_DAGGER")
+"""Beginnings of environment variables that are the engine's business."""
+
+
+def serve(
+    link: socket.socket,
+    nonce: str,
+    *,
+    state_dir: str = "/.dk",
+    home: str = "/home/sandbox",
+    shell: Any = None,
+    is_init: bool = False,
+    preload: Sequence[str] = (),
+) -> int:
+    """Serve one step.
+
+    Parameters
+    ----------
+    link
+        Connected stream socket to the kernel; this function owns it.
+    nonce
+        Identity of the one execution, in hexadecimal digits.
+    state_dir, home
+        Where state is kept; the user's directory.
+    shell
+        What `shell.warm` returned before a fork; None: made here, while idle.
+    is_init
+        Whether this process is the init of a pid namespace made for this step.
+    preload
+        Libraries to import while idle, when there is no warm shell.
+
+    Returns
+    -------
+    int
+        Exit code for the process: 0 once the step's outcome is delivered, `protocol.EXIT_NO_STEP`
+        if no step came, `supervisor.EXIT_LINK_LOST` if the link broke during the step.
+    """
+    hide_environment()
+    prepare_process(is_init=is_init)
+    files = Files(home, state_dir)
+
+    def run(sock: socket.socket, acks: int, page: SharedPage) -> None:
+        from .cell import Cell, main
+        from .channel import Channel
+
+        main(
+            Cell(
+                Channel(sock, acks),
+                page,
+                state_dir=state_dir,
+                home=home,
+                nonce=nonce,
+                shell=shell,
+                names=preload,
+                own_pids=is_init,
+            )
+        )
+
+    def start() -> Child:
+        return spawn(run, [link.fileno()])
+
+    try:
+        return Supervisor(link, nonce, start, files, is_init=is_init).run()
+    finally:
+        link.close()
+
+
+def hide_environment() -> None:
+    """Remove the engine's own variables from the environment."""
+    for name in [name for name in os.environ if name.startswith(HIDDEN)]:
+        del os.environ[name]
+
+
+def prepare_process(*, is_init: bool) -> None:
+    """Make this process a supervisor."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    # A changed user id makes /proc/self unreadable for the process itself.
+    libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+    if not is_init:
+        libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)

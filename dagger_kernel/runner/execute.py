@@ -1,0 +1,143 @@
+"""Run one Python step in the shell."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import threading
+import time
+from typing import Any
+
+from .display import Outlet
+from .interrupts import Interrupts
+from .limits import LimitReached
+from .loop import finish_tasks
+from .mime import cut, jsonable, safe_text
+from .page import ENDING
+from .shell import Shell
+from .streams import flush
+
+AFTERWARDS = 1.0
+"""Seconds that threads and tasks which outlive the cell's code get."""
+
+
+def transform(shell: Shell, source: str) -> str:
+    """Return the step as plain Python; the source itself when it cannot be transformed."""
+    try:
+        return str(shell.transform_cell(source))
+    except Exception:
+        return source
+
+
+def run_step(shell: Shell, step: dict[str, Any], interrupts: Interrupts) -> dict[str, Any]:
+    """Run the step's source and evaluate its user expressions; return what ``done`` tells of it."""
+    silent = bool(step.get("silent"))
+    store = bool(step.get("store_history", True)) and not silent
+    count = int(step.get("execution_count") or 1)
+    shell.execution_count = count
+    shell.last_stb, shell.limit_reason, shell.display_failed = None, "", False
+    pad_history(shell, count)
+    threads = set(threading.enumerate())
+    error: BaseException | None = None
+    expressions: dict[str, Any] = {}
+    try:
+        interrupts.start()
+        error = run_source(shell, str(step.get("source", "")), store=store, silent=silent)
+        if error is None and not shell.display_failed:
+            wanted = step.get("user_expressions") or {}
+            expressions = jsonable(shell.user_expressions(wanted)) if wanted else {}
+        leftovers(threads)
+    except BaseException as late:
+        # An interrupt or a limit between IPython's own guards.
+        error = late
+    interrupts.page.phase = ENDING
+    flush()
+    failed = error is not None or shell.display_failed
+    if error is not None and not Outlet.errors:
+        show_bare(shell, error)
+    payloads = jsonable(shell.payload_manager.read_payload())
+    shell.payload_manager.clear_payload()
+    return {
+        "status": status_of(shell, error, failed=failed),
+        "reason": getattr(error, "reason", "") or shell.limit_reason if failed else "",
+        "exit_code": exit_code(error, failed=failed),
+        "user_expressions": expressions,
+        "payloads": payloads,
+        "next_input": next(
+            (p.get("text") for p in payloads if p.get("source") == "set_next_input"), None
+        ),
+        "shown": bool(Outlet.errors),
+    }
+
+
+def run_source(shell: Shell, source: str, *, store: bool, silent: bool) -> BaseException | None:
+    """Run source in the shell; return what ended it, None if nothing did."""
+    result = shell.run_cell(source, store_history=store, silent=silent)
+    if result is None:
+        return None
+    error = result.error_before_exec or result.error_in_exec
+    if isinstance(error, asyncio.CancelledError):
+        return KeyboardInterrupt()
+    return error  # type: ignore[no-any-return]
+
+
+def pad_history(shell: Shell, count: int) -> None:
+    """Make ``In[n]`` the source of execution n, also when earlier ones are not there."""
+    for lines in (shell.history_manager.input_hist_parsed, shell.history_manager.input_hist_raw):
+        lines.extend([""] * (count - len(lines)))
+
+
+def leftovers(before: set[threading.Thread]) -> None:
+    """Give what the cell left running a moment, then tell what ends with it."""
+    tasks = finish_tasks(AFTERWARDS)
+    deadline = time.monotonic() + AFTERWARDS
+    left = []
+    for thread in threading.enumerate():
+        if thread in before or thread.daemon or thread is threading.current_thread():
+            continue
+        thread.join(max(0.0, deadline - time.monotonic()))
+        if thread.is_alive():
+            left.append(thread.name)
+    if left:
+        say(f"ended with the cell: {len(left)} thread(s) that still ran ({', '.join(left[:5])})")
+    if tasks:
+        say(f"ended with the cell: {tasks} asyncio task(s) that still ran; await them in the cell")
+
+
+def say(text: str) -> None:
+    """Tell the user something on the cell's stderr."""
+    with contextlib.suppress(Exception):
+        print(f"[dagger_kernel] {text}", file=sys.__stderr__, flush=True)
+
+
+def show_bare(shell: Shell, error: BaseException) -> None:
+    """Show an error that IPython did not show."""
+    with contextlib.suppress(BaseException):
+        shell.showtraceback((type(error), error, error.__traceback__))
+    if not Outlet.errors:
+        name, text = type(error).__name__, cut(safe_text(error), 8192)
+        Outlet.send(
+            {"type": "error", "ename": name, "evalue": text, "traceback": [f"{name}: {text}"]}
+        )
+
+
+def status_of(shell: Shell, error: BaseException | None, *, failed: bool) -> str:
+    """Return the status word of a step."""
+    if isinstance(error, LimitReached) or (failed and shell.limit_reason):
+        return "limit"
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    return "error" if failed else "ok"
+
+
+def exit_code(error: BaseException | None, *, failed: bool) -> int:
+    """Return the exit code a script with this end would have."""
+    if isinstance(error, SystemExit):
+        code = error.code
+        if code is None:
+            return 0
+        return code if isinstance(code, int) else 1
+    if isinstance(error, KeyboardInterrupt):
+        return 130
+    return 1 if failed else 0

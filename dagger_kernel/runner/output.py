@@ -1,0 +1,127 @@
+"""The text a cell prints, on its way to the link: decoded, gathered, cut."""
+
+from __future__ import annotations
+
+import codecs
+import os
+from collections.abc import Callable
+from typing import Any
+
+CHUNK = 1 << 16
+
+Emit = Callable[[dict[str, Any], bytes], None]
+
+
+class Output:
+    """Text of one cell.
+
+    Parameters
+    ----------
+    emit
+        Takes the frames.
+    shown
+        Bytes of text that reach the client; then a marker is shown instead.
+    kept
+        Bytes of text that are kept for the whole text, once more than ``shown`` came.
+    """
+
+    def __init__(self, emit: Emit, shown: int, kept: int) -> None:
+        self._emit = emit
+        self._shown, self._kept = shown, kept
+        self._room = shown
+        self._decoders = {
+            name: codecs.getincrementaldecoder("utf-8")("replace") for name in ("stdout", "stderr")
+        }
+        self._waiting: list[tuple[str, str]] = []
+        self._whole: list[bytes] = []
+        self._whole_size = 0
+        self.total = 0
+        self.truncated = False
+
+    def feed(self, name: str, data: bytes) -> None:
+        """Take bytes of a stream."""
+        self._text(name, self._decoders[name].decode(data))
+
+    def note(self, name: str, text: str) -> None:
+        """Add a line of ours; it is shown even when the output is cut."""
+        self.flush()
+        self._emit({"type": "stream", "name": name, "text": text}, b"")
+
+    def count(self, text: str) -> str:
+        """Count text that is shown elsewhere (a result's plain text); return what may be shown of it."""
+        return self._admit(text, "")
+
+    def _text(self, name: str, text: str) -> None:
+        if not text:
+            return
+        marked = self.truncated
+        shown = self._admit(text, name)
+        if shown:
+            self._waiting.append((name, shown))
+        if self.truncated and not marked:
+            self.flush()
+            self._emit({"type": "stream", "name": "stderr", "text": self.marker()}, b"")
+
+    def _admit(self, text: str, _name: str) -> str:
+        data = text.encode("utf-8", "surrogatepass")
+        self.total += len(data)
+        if self._whole_size < self._kept:
+            part = data[: self._kept - self._whole_size]
+            self._whole.append(part)
+            self._whole_size += len(part)
+        if len(data) <= self._room:
+            self._room -= len(data)
+            return text
+        part = data[: self._room]
+        self._room = 0
+        self.truncated = True
+        return part.decode("utf-8", "ignore")
+
+    def marker(self) -> str:
+        """Return the one line that stands where the output was cut."""
+        return (
+            f"\n[dagger_kernel] The output is cut here: a cell shows {self._shown} bytes of text "
+            f"(DAGGER_KERNEL_OUTPUT_BYTES). The whole text is kept, up to {self._kept} bytes.\n"
+        )
+
+    def flush(self) -> None:
+        """Send what has been gathered: neighbouring pieces of one stream as one frame."""
+        waiting, self._waiting = self._waiting, []
+        start = 0
+        while start < len(waiting):
+            name = waiting[start][0]
+            end = start
+            while end < len(waiting) and waiting[end][0] == name:
+                end += 1
+            text = "".join(piece for _, piece in waiting[start:end])
+            self._emit({"type": "stream", "name": name, "text": text}, b"")
+            start = end
+
+    @property
+    def waiting(self) -> bool:
+        """Whether text waits to be sent."""
+        return bool(self._waiting)
+
+    def finish(self) -> None:
+        """Send the rest: bytes of characters that were never completed, and the whole text."""
+        for name, decoder in self._decoders.items():
+            self._text(name, decoder.decode(b"", final=True))
+        self.flush()
+        if self.truncated:
+            self._emit({"type": "overflow"}, b"".join(self._whole))
+
+
+def drain(file: int, limit: int = 64) -> bytes:
+    """Return what is in a non-blocking pipe now, at most ``limit`` chunks."""
+    chunks = []
+    for _ in range(limit):
+        try:
+            chunk = os.read(file, CHUNK)
+        except BlockingIOError:
+            break
+        if not chunk:
+            break
+        chunks.append(chunk)
+        if len(chunk) < CHUNK:
+            break
+    return b"".join(chunks)

@@ -1,0 +1,272 @@
+"""The IPython shell of the cell process.
+
+A kernel's shell without a kernel: what it shows leaves as frames, nothing is kept in files, and ``__main__``
+is a fresh module.
+"""
+
+from __future__ import annotations
+
+import builtins
+import gc
+import importlib
+import os
+import subprocess
+import sys
+import traceback
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from IPython.core import page as pager
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.profiledir import ProfileDir
+from traitlets import CBool, Type
+from traitlets.config import Config
+
+from .display import Outlet, Publisher, ResultHook
+from .limits import DEFAULTS, hint
+from .loop import run_in_loop
+from .mime import clean, cut, cut_traceback, safe_text
+from .system import run_command, rewrite_pip
+
+PRELOAD = ("numpy", "pandas", "matplotlib.pyplot")
+MAX_EVALUE = 8192
+NOWHERE = "/nonexistent/ipython"
+"""A directory that IPython finds empty and never makes."""
+
+
+class Shell(InteractiveShell):  # type: ignore[misc]
+    """IPython's shell with our ends for output, input, paging and commands."""
+
+    displayhook_class = Type(ResultHook)
+    display_pub_class = Type(Publisher)
+    readline_use = CBool(False)
+    autoindent = CBool(False)
+
+    step_limits: dict[str, float] = DEFAULTS
+    limit_reason: str = ""
+    last_stb: list[str] | None = None
+    display_failed: bool = False
+
+    def init_environment(self) -> None:
+        """Set what command line tools look at, as kernels do."""
+        for name, value in (
+            ("TERM", "xterm-color"),
+            ("CLICOLOR", "1"),
+            ("FORCE_COLOR", "1"),
+            ("CLICOLOR_FORCE", "1"),
+            ("PAGER", "cat"),
+            ("GIT_PAGER", "cat"),
+        ):
+            os.environ[name] = value
+
+    def init_hooks(self) -> None:
+        """Let pagers become payloads."""
+        super().init_hooks()
+        self.set_hook("show_in_pager", pager.as_hook(self._page), 99)
+
+    def init_virtualenv(self) -> None:
+        """Skip IPython's search: the interpreter is the environment's."""
+
+    def init_magics(self) -> None:
+        """Add the magics that work differently here."""
+        super().init_magics()
+        from .magics import RunnerMagics
+
+        self.register_magics(RunnerMagics)
+
+    def _page(
+        self, text: Any, start: int = 0, screen_lines: int = 0, pager_cmd: Any = None
+    ) -> None:  # noqa: ARG002
+        data = text if isinstance(text, dict) else {"text/plain": text}
+        self.payload_manager.write_payload(
+            {"source": "page", "data": clean(data), "start": max(0, start)}
+        )
+
+    def set_next_input(self, s: str, replace: bool = False) -> None:
+        """Offer text as the next cell (or in place of this one)."""
+        self.payload_manager.write_payload(
+            {"source": "set_next_input", "text": s, "replace": replace}
+        )
+
+    keepkernel_on_exit: Any = None
+
+    def ask_exit(self) -> None:
+        """Tell the client that the user wants to leave."""
+        self.payload_manager.write_payload(
+            {"source": "ask_exit", "keepkernel": bool(self.keepkernel_on_exit)}
+        )
+
+    def system(self, cmd: str) -> None:
+        """Run a shell command; its output goes where the cell's goes."""
+        code = self.user_ns["_exit_code"] = run_command(self.var_expand(cmd, depth=1))
+        if self.system_raise_on_error and code != 0:
+            raise subprocess.CalledProcessError(code, cmd)
+
+    system_raw = system_piped = system
+
+    def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
+        """Run a shell command and return what it printed."""
+        return super().getoutput(rewrite_pip(cmd), split=split, depth=depth + 1)
+
+    def enable_gui(self, gui: str | None = None) -> None:
+        """Do nothing: there is no screen in the sandbox."""
+
+    def showtraceback(self, *args: Any, **kwargs: Any) -> None:
+        """Show an exception; groups and broken exceptions too become one error frame."""
+        exc_tuple = args[0] if args else kwargs.get("exc_tuple")
+        before = Outlet.errors
+        try:
+            kind, value, trace = self._get_exc_info(exc_tuple)
+        except ValueError:
+            super().showtraceback(*args, **kwargs)
+            return
+        if _has_group(value):
+            self._showtraceback(kind, value, _native(kind, value, trace))
+            return
+        try:
+            super().showtraceback(*args, **kwargs)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            if Outlet.errors == before:
+                self._showtraceback(kind, value, _native(kind, value, trace))
+
+    def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
+        reason, words = hint(evalue, self.step_limits)
+        text, lines = safe_text(evalue), [str(line) for line in stb]
+        if words:
+            self.limit_reason = reason
+            text = f"{text} ({words})" if text else words
+            lines.append(words)
+        self.last_stb = lines = cut_traceback(lines)
+        if getattr(self.displayhook, "frame", None) is not None:
+            # An error while the result is formatted fails the cell, as in ipykernel.
+            self.display_failed = True
+        Outlet.send(
+            {
+                "type": "error",
+                "ename": str(getattr(etype, "__name__", etype)),
+                "evalue": cut(text, MAX_EVALUE),
+                "traceback": lines,
+            }
+        )
+
+    @property
+    def db(self) -> Any:
+        """Where ``%store`` keeps its values: among the sandbox's own hidden files."""
+        if self._db is None:
+            from IPython.external.pickleshare import PickleShareDB
+
+            self._db = PickleShareDB(os.path.expanduser("~/.ipython/db"))
+        return self._db
+
+    @db.setter
+    def db(self, value: Any) -> None:
+        self._db = value
+
+
+def _has_group(error: BaseException | None) -> bool:
+    seen = 0
+    while error is not None and seen < 100:
+        if isinstance(error, BaseExceptionGroup):
+            return True
+        error = error.__cause__ or error.__context__
+        seen += 1
+    return False
+
+
+def _native(kind: Any, value: Any, trace: Any) -> list[str]:
+    """Format an exception the way Python does, without IPython's own frames."""
+    while trace is not None and "/IPython/" in trace.tb_frame.f_code.co_filename:
+        trace = trace.tb_next
+    try:
+        return "".join(traceback.format_exception(kind, value, trace)).splitlines()
+    except BaseException:
+        return [f"{getattr(kind, '__name__', kind)}: {safe_text(value)}"]
+
+
+def make_shell() -> Shell:
+    """Make the shell, with ``__main__`` a fresh module."""
+    os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+    # Without it ipykernel's parts (and libraries that look for a kernel) see a terminal.
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.history_length = 0
+    config.InteractiveShell.autoindent = False
+    config.InteractiveShell.colors = "neutral"
+    config.IPCompleter.use_jedi = False
+    # tqdm and others take this for the mark of a kernel.
+    config.IPKernelApp.runner = "dagger_kernel"
+    main = types.ModuleType(
+        "__main__", "Automatically created module for IPython interactive environment"
+    )
+    shell = Shell.instance(
+        config=config,
+        user_module=main,
+        user_ns=main.__dict__,
+        ipython_dir=NOWHERE,
+        profile_dir=ProfileDir(),
+    )
+    sys.modules["__main__"] = main
+    shell.loop_runner = run_in_loop
+    return shell
+
+
+def preload(names: Sequence[str], stop: Any = lambda: False) -> None:
+    """Import libraries; those that are missing or broken are left out."""
+    for name in names:
+        if stop():
+            return
+        try:
+            importlib.import_module(name)
+            if name == "matplotlib.pyplot":
+                importlib.import_module("matplotlib_inline.backend_inline")
+        except Exception:  # noqa: S112 - a cell that needs it will show the error
+            continue
+
+
+def warm(preload_names: Sequence[str] = PRELOAD) -> Shell:
+    """Make the shell, import libraries and run two trivial cells, so that forks start warm."""
+    shell = make_shell()
+    preload(preload_names)
+    exercise(shell)
+    gc.collect()
+    gc.freeze()
+    return shell
+
+
+def exercise(shell: Shell) -> None:
+    """Run a cell that works and one that fails, then leave no trace of them."""
+    before = set(shell.user_ns)
+    for source in ("_warm = [1]\n_warm", "1 / 0", "!true"):
+        shell.run_cell(source, store_history=True)
+    for name in set(shell.user_ns) - before:
+        del shell.user_ns[name]
+    forget(shell)
+
+
+def forget(shell: Shell) -> None:
+    """Reset counters and histories of the shell."""
+    history = shell.history_manager
+    history.input_hist_parsed[:] = [""]
+    history.input_hist_raw[:] = [""]
+    history.output_hist.clear()
+    history.outputs.clear()
+    history.exceptions.clear()
+    history.output_hist_reprs.clear()
+    history.dir_hist[:] = []
+    history._i00 = history._i = history._ii = history._iii = ""
+    hook = shell.displayhook
+    hook._ = hook.__ = hook.___ = ""
+    shell.execution_count = 1
+    shell.last_stb = None
+    shell.limit_reason = ""
+    Outlet.errors = 0
+    shell.last_execution_result = None
+    shell.last_execution_succeeded = True
+    for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+        if hasattr(sys, name):
+            delattr(sys, name)
+    if hasattr(builtins, "_"):
+        del builtins._
