@@ -90,10 +90,10 @@ class AdvisorySession:
         import psycopg
 
         name = f"dagger_kernel {os.getpid()}@{socket.gethostname()}"[:63]
-        query = dict(self._url.query) | {"application_name": name}
-        url = self._url.set(drivername="postgresql", query=query)
-        # A dialect of SQLAlchemy knows the connection's arguments; libpq knows the URL itself.
-        connection = psycopg.connect(url.render_as_string(hide_password=False), autocommit=True)
+        # SQLAlchemy knows which parts of its URL are which of the driver's arguments.
+        _, arguments = self._url.get_dialect()().create_connect_args(self._url)
+        arguments["application_name"] = name
+        connection = psycopg.connect(**arguments, autocommit=True)
         self.generation += 1
         return connection
 

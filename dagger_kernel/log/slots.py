@@ -31,9 +31,12 @@ _NAME = re.compile(r"[0-9]{10}-[0-9a-f]{8}")
 
 
 class _Queue(Protocol):
-    """Where tickets stand: `enter` gives a ticket or, above ``places`` live ones, their number."""
+    """Where tickets stand.
 
-    def enter(self, places: int) -> _Place | int: ...
+    `enter` gives the number of live tickets and a place behind them, or no place if they are ``places`` or more.
+    """
+
+    def enter(self, places: int) -> tuple[int, _Place | None]: ...
 
 
 class _Place(Protocol):
@@ -87,10 +90,10 @@ class Slots:
             The queue cannot be reached or written.
         """
         running, queued = self._limits()
-        place = self._queue.enter(running + queued)
-        if isinstance(place, int):
-            raise CapacityError(min(place, running), max(0, place - running))
-        return Ticket(self, place)
+        others, place = self._queue.enter(running + queued)
+        if place is None:
+            raise CapacityError(min(others, running), max(0, others - running))
+        return Ticket(self, place, ready=others < running)
 
     def acquire(
         self,
@@ -142,9 +145,10 @@ class Slots:
 class Ticket:
     """A place among the running or the waiting; leave it by `release` (or ``with``)."""
 
-    def __init__(self, slots: Slots, place: _Place) -> None:
+    def __init__(self, slots: Slots, place: _Place, *, ready: bool) -> None:
         self._slots = slots
         self._place: _Place | None = place
+        self._ready = ready
 
     def position(self) -> int:
         """Return 0 when the step may run, else its place in the queue, from 1.
@@ -156,15 +160,16 @@ class Ticket:
         LogUnavailableError
             The queue cannot be reached.
         """
-        if self._place is None:
-            return 0
+        if self._ready or self._place is None:
+            return 0  # nobody gets ahead of it afterwards
         try:
             ahead = self._place.ahead()
         except _PlaceLost:
             other = self._slots.enter()  # at the end of the queue: the order was lost too
-            self._place, other._place = other._place, None
+            self._place, self._ready, other._place = other._place, other._ready, None
             return self.position()
         running, _ = self._slots._limits()
+        self._ready = ahead < running
         return max(0, ahead - running + 1)
 
     def release(self) -> None:
@@ -196,7 +201,7 @@ class _FileQueue:
         self.directory = directory
         self._shared = shared
 
-    def enter(self, places: int) -> _FilePlace | int:
+    def enter(self, places: int) -> tuple[int, _FilePlace | None]:
         try:
             mutex = self._open_mutex()
         except OSError as error:
@@ -204,13 +209,11 @@ class _FileQueue:
         try:
             # One at a time, for microseconds: numbers are in order, and the count is true.
             fcntl.flock(mutex, fcntl.LOCK_EX)
-            names = self.names()
+            names = self.living(self.names())
             if len(names) >= places:
-                names = self.living(names)
-                if len(names) >= places:
-                    return len(names)
+                return len(names), None
             number = int(names[-1].partition("-")[0]) + 1 if names else 1
-            return self._make(f"{number:010d}-{secrets.token_hex(4)}")
+            return len(names), self._make(f"{number:010d}-{secrets.token_hex(4)}")
         except OSError as error:
             raise from_os_error(error) from error
         finally:
@@ -297,11 +300,11 @@ class _AdvisoryQueue:
     def __init__(self, session: advisory.AdvisorySession, engine: str) -> None:
         self.session, self.group = session, advisory.key31("slots " + engine)
 
-    def enter(self, places: int) -> _AdvisoryPlace | int:
+    def enter(self, places: int) -> tuple[int, _AdvisoryPlace | None]:
         ticket, others = self.session.row(
             "SELECT ticket, others FROM dagger_kernel_enter(%s, %s)", self.group, places
         )
-        return int(others) if ticket is None else _AdvisoryPlace(self, int(ticket))
+        return int(others), None if ticket is None else _AdvisoryPlace(self, int(ticket))
 
 
 class _AdvisoryPlace:
