@@ -40,6 +40,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--state-dir", default="/.dk")
     parser.add_argument("--home", default="/home/sandbox")
     parser.add_argument("--preload", default="", help="libraries to import while idle")
+    parser.add_argument("--init", action="store_true", help="this is the init of a pid namespace")
     options = parser.parse_args(argv)
     link = connect(options.socket) if options.socket else socket.socket(fileno=options.fd)
     if link is None:
@@ -49,6 +50,7 @@ def main(argv: list[str] | None = None) -> int:
         options.nonce,
         state_dir=options.state_dir,
         home=options.home,
+        is_init=options.init,
         preload=options.preload.split(),
     )
 

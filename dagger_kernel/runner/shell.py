@@ -153,6 +153,11 @@ class Shell(InteractiveShell):  # type: ignore[misc]
         )
 
     @property
+    def user_global_ns(self) -> dict[str, Any]:
+        """The globals of user code: the exact dictionary, without touching the lazy ``__main__``."""
+        return self.user_ns  # type: ignore[no-any-return]
+
+    @property
     def db(self) -> Any:
         """Where ``%store`` keeps its values: among the sandbox's own hidden files."""
         if self._db is None:
