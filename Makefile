@@ -44,5 +44,5 @@ constraints: ## resolve constraints.txt anew
 	@scripts/constraints.sh
 
 clean: ## remove everything the other targets made
-	rm -rf .venv .demo .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist benchmarks/results
+	rm -rf .venv .demo .test-data .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist benchmarks/results
 	find . -name __pycache__ -type d -prune -not -path './.git/*' -exec rm -rf {} +

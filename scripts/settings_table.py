@@ -14,7 +14,10 @@ BEGIN, END = "<!-- settings: begin -->\n", "<!-- settings: end -->\n"
 
 def table() -> str:
     """Return the table: one row for each field of `Settings`."""
-    lines = ["| name | default | unit | environment variable | what it is |", "|---|---|---|---|---|"]
+    lines = [
+        "| name | default | unit | environment variable | what it is |",
+        "|---|---|---|---|---|",
+    ]
     for item in fields(Settings):
         help_text = item.metadata["help"]
         if choices := item.metadata["choices"]:

@@ -153,7 +153,7 @@ def check(as_json: Json = False) -> None:
 
 @app.command()
 def gc(as_json: Json = False) -> None:
-    """Remove caches (layers and bases); the log brings back what is needed."""
+    """Remove caches; the log brings back what is needed."""
     from . import gc as command
 
     command.run(as_json=as_json)

@@ -188,17 +188,14 @@ def _disk(settings: Settings) -> Check:
 
 
 def _log(settings: Settings) -> Check:
-    from dagger_kernel.log.database import Database
+    from .data import log_exists, opened_log
 
-    from .data import opened_log
-
-    path = Database.from_settings(settings).path
-    if path is not None and not path.exists():
+    if not log_exists(settings):
         return Check(name="log", state=OK, found="none yet; the first cell makes it")
     with opened_log(settings) as store:
         count = len(store.sandboxes(limit=MANY))
     return Check(
-        name="log", state=OK, found=f"{count} sandboxes{'or more' if count == MANY else ''}"
+        name="log", state=OK, found=f"{count} sandboxes{' or more' if count == MANY else ''}"
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from dagger_kernel.errors import SandboxNotFoundError, StepNotFoundError
 from dagger_kernel.log import LogStore, SandboxRow, open_log
+from dagger_kernel.log.database import Database
 from dagger_kernel.settings import Settings
 from dagger_kernel.steps import Result, Step
 
@@ -21,6 +22,12 @@ def opened_log(settings: Settings | None = None, *, create: bool = False) -> Ite
         yield store
     finally:
         store.close()
+
+
+def log_exists(settings: Settings) -> bool:
+    """Whether there is a log; a database server is asked by opening it."""
+    path = Database.from_settings(settings).path
+    return path is None or path.exists()
 
 
 def find_sandbox(store: LogStore, name: str) -> SandboxRow:

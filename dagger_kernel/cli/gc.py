@@ -9,15 +9,19 @@ from pathlib import Path
 from dagger_kernel.settings import Settings
 
 from . import output
+from .data import log_exists, opened_log
 
 
 def run(*, as_json: bool) -> None:
-    """Remove layers and bases below the data directory; say how much space came back.
+    """Remove layers, bases, and blobs that no row of the log names; say how much space came back.
 
     A kernel that runs meanwhile replays what it misses.
     """
     settings = Settings.load()
     removed = {path.name: _remove(path) for path in (settings.layers_path, settings.bases_path)}
+    if log_exists(settings):
+        with opened_log(settings) as store:
+            removed["blobs"] = store.collect_blobs().size
     if as_json:
         output.print_json({"removed_bytes": removed})
         return

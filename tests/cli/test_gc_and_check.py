@@ -1,5 +1,6 @@
 """``dagger-kernel gc`` and ``dagger-kernel check``."""
 
+import os
 import sqlite3
 
 
@@ -14,6 +15,21 @@ def test_gc_removes_caches_and_nothing_else(cli, history, environment):
     assert not (data / "layers/a").exists()
     assert not (data / "bases/b").exists()
     assert len(cli("log", "latest", "--json").json["steps"]) == 4
+
+
+def test_gc_removes_blobs_that_nothing_names(cli, history, environment):
+    """They are what a crash between storing a file and logging it leaves behind."""
+    from dagger_kernel.log import open_log
+    from dagger_kernel.settings import Settings
+
+    store = open_log(Settings.load())
+    digest = store.blobs.put(b"left behind")
+    store.close()
+    (path,) = (environment / "data/blobs").rglob(digest)
+    os.utime(path, (0, 0))
+    assert cli("gc", "--json").json["removed_bytes"]["blobs"] == len(b"left behind")
+    assert not path.exists()
+    assert cli("check").code == 0
 
 
 def test_gc_with_nothing_there(cli):
@@ -42,9 +58,7 @@ def test_check_finds_a_changed_row(cli, history, environment):
 
 
 def test_check_finds_a_damaged_blob(cli, history, environment):
-    blob = max(
-        (path for path in (environment / "data/blobs").rglob("*") if path.is_file()), key=str
-    )
+    blob = max(path for path in (environment / "data/blobs").rglob("*") if len(path.name) == 64)
     blob.chmod(0o600)
     blob.write_bytes(b"something else")
     ran = cli("check", "--json")
