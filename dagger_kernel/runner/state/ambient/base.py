@@ -1,0 +1,103 @@
+"""Providers of ambient state, and when they act."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from .hooks import on_import
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Provider:
+    """One kind of ambient state.
+
+    Attributes
+    ----------
+    name : str
+        Its key in the manifest.
+    module : str
+        The library it belongs to; it acts only once that is imported.
+    """
+
+    name = ""
+    module = "sys"
+    plain = True
+    """Whether the value is JSON and lives in the manifest; otherwise it is an ``a:`` node."""
+
+    def start(self, seed: bytes) -> None:
+        """Take the baseline, before anything is restored."""
+
+    def capture(self) -> Any:
+        """Give the value to keep, or None while it is the baseline."""
+        raise NotImplementedError
+
+    def restore(self, value: Any) -> None:
+        """Put a kept value in force."""
+        raise NotImplementedError
+
+
+class Ambient:
+    """All providers of one session.
+
+    Parameters
+    ----------
+    providers : list of Provider
+        In the order in which they are restored.
+    fetch : callable
+        Loads the value of an ``a:`` node; None when it is not saved.
+    """
+
+    def __init__(self, providers: list[Provider], fetch: Callable[[str], Any]) -> None:
+        self._providers = providers
+        self._fetch = fetch
+        self._saved: dict[str, Any] = {}
+        self._active: set[str] = set()
+        self.failures: list[tuple[str, str]] = []
+
+    def begin(self, saved: dict[str, Any], seed: bytes) -> None:
+        """Restore everything whose library is loaded, and the rest when it is."""
+        self._saved = saved
+        for provider in self._providers:
+            if provider.module in sys.modules:
+                self._activate(provider, seed)
+            else:
+                on_import(provider.module, lambda p=provider: self._activate(p, seed))
+
+    def _activate(self, provider: Provider, seed: bytes) -> None:
+        if provider.name in self._active:
+            return
+        self._active.add(provider.name)
+        try:
+            provider.start(seed)
+            if provider.plain:
+                value = self._saved.get(provider.name)
+            else:
+                value = self._fetch(f"a:{provider.name}")
+            if value is not None:
+                provider.restore(value)
+        except Exception as error:
+            self.failures.append((provider.name, f"{type(error).__name__}: {error}"))
+
+    def capture(self, loaded: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Give the plain values for the manifest, and the values of ``a:`` nodes."""
+        plain: dict[str, Any] = {}
+        nodes: dict[str, Any] = {}
+        for provider in self._providers:
+            key = f"a:{provider.name}"
+            if provider.name in self._active:
+                try:
+                    value = provider.capture()
+                except Exception as error:
+                    self.failures.append((provider.name, f"{type(error).__name__}: {error}"))
+                    value = None
+            else:
+                value = self._saved.get(provider.name) if provider.plain else loaded.get(key)
+            if value is not None:
+                if provider.plain:
+                    plain[provider.name] = value
+                else:
+                    nodes[key] = value
+        return plain, nodes

@@ -1,0 +1,48 @@
+"""Errors of the state layer.
+
+::
+
+    RuntimeError
+    └── StateLostError      a variable which could not live on was used
+    ValueError
+    └── ManifestError       the state directory is damaged or was tampered with
+    Exception
+    └── CannotPersistError  internal: this one object cannot be saved, and why
+"""
+
+from __future__ import annotations
+
+
+class StateLostError(RuntimeError):
+    """A variable which could not be carried to this cell was used.
+
+    Parameters
+    ----------
+    name : str
+        The variable (or the place inside it) which was used.
+    type_name : str
+        Type of the object which was lost.
+    reason : str
+        Why it could not be saved or restored, in plain words.
+    cell : int
+        Execution count of the cell which made it; 0 when unknown.
+    """
+
+    def __init__(self, name: str, type_name: str, reason: str, cell: int) -> None:
+        self.name = name
+        self.type_name = type_name
+        self.reason = reason
+        self.cell = cell
+        again = f"run cell [{cell}] again" if cell > 0 else "run the cell that makes it again"
+        super().__init__(f"'{name}' ({type_name}) was not kept: {reason}. To get it back, {again}.")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.name, self.type_name, self.reason, self.cell))
+
+
+class ManifestError(ValueError):
+    """The state directory holds something which is not a valid manifest."""
+
+
+class CannotPersistError(Exception):
+    """One object cannot be saved; the message says why, in plain words."""

@@ -1,0 +1,187 @@
+"""What has an identity of its own, and which of these must be saved together.
+
+Nodes are referred to across components by key:
+
+========  =====================================================================
+``v:``    the value of one or more variables (or ``Out`` entries)
+``c:``    a class made in the notebook
+``f:``    a function bound to a name in the notebook
+``m:``    a module of the user's own
+``a:``    state which lives in libraries or the interpreter
+========  =====================================================================
+"""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+class Registry:
+    """Which live objects are nodes.
+
+    Parameters
+    ----------
+    namespace : dict
+        The globals of ``__main__``.
+    """
+
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        self.namespace = namespace
+        self.reducers: dict[type, Callable[..., Any]] = {}
+        self.objects: dict[str, Any] = {}
+        """Live classes, functions and modules by key."""
+        self.keys: dict[int, str] = {}
+        self.bound_functions: set[int] = set()
+        """Ids of functions bound to a name: these become nodes when first reached."""
+        self.managed_modules: set[str] = set()
+        self.fresh: list[str] = []
+        """Nodes found since the list was last emptied; they need a dump of their own."""
+        self.cell = 0
+        self.sequence = 0
+        self._counter = 0
+
+    def register(self, key: str, value: Any) -> None:
+        """Record a live node."""
+        self.objects[key] = value
+        self.keys[id(value)] = key
+
+    def key_of(self, value: Any) -> str | None:
+        """Key of a live class, function or module node."""
+        return self.keys.get(id(value))
+
+    def class_key(self, cls: type) -> str:
+        """Key of a class, made on first sight."""
+        return self.keys.get(id(cls)) or self._new("c", cls)
+
+    def function_key(self, function: types.FunctionType) -> str | None:
+        """Key of a function, if it is bound to a name (or was when first saved)."""
+        key = self.keys.get(id(function))
+        if key is None and id(function) in self.bound_functions:
+            key = self._new("f", function)
+        return key
+
+    def module_key(self, name: str | None) -> str | None:
+        """Key of a user's module, or None for the modules of libraries."""
+        return f"m:{name}" if name in self.managed_modules else None
+
+    def _new(self, kind: str, value: Any) -> str:
+        self._counter += 1
+        key = f"{kind}:{self.sequence}.{self._counter}"
+        self.register(key, value)
+        self.fresh.append(key)
+        return key
+
+
+class Groups:
+    """Union-find over node keys."""
+
+    def __init__(self) -> None:
+        self._parent: dict[str, str] = {}
+
+    def find(self, key: str) -> str:
+        """Representative of a key's group."""
+        parent = self._parent.setdefault(key, key)
+        while parent != key:
+            grandparent = self._parent[parent]
+            self._parent[key] = grandparent
+            key, parent = parent, grandparent
+        return key
+
+    def union(self, one: str, other: str) -> None:
+        """Put two keys in one group."""
+        a, b = self.find(one), self.find(other)
+        if a != b:
+            self._parent[max(a, b)] = min(a, b)
+
+    def groups(self, keys: Iterable[str]) -> list[list[str]]:
+        """Give the groups of these keys, each sorted."""
+        found: dict[str, list[str]] = {}
+        for key in keys:
+            found.setdefault(self.find(key), []).append(key)
+        return [sorted(group) for group in found.values()]
+
+
+def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """Strongly connected sets of more than one node (Tarjan, without recursion)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    on_stack: set[str] = set()
+    stack: list[str] = []
+    found: list[list[str]] = []
+    for root in edges:
+        if root in index:
+            continue
+        work = [(root, iter(edges[root]))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        while work:
+            node, successors = work[-1]
+            advanced = False
+            for successor in successors:
+                if successor not in edges:
+                    continue
+                if successor not in index:
+                    index[successor] = low[successor] = len(index)
+                    stack.append(successor)
+                    on_stack.add(successor)
+                    work.append((successor, iter(edges[successor])))
+                    advanced = True
+                    break
+                if successor in on_stack:
+                    low[node] = min(low[node], index[successor])
+            if advanced:
+                continue
+            work.pop()
+            if work:
+                low[work[-1][0]] = min(low[work[-1][0]], low[node])
+            if low[node] == index[node]:
+                members = []
+                while True:
+                    member = stack.pop()
+                    on_stack.discard(member)
+                    members.append(member)
+                    if member == node:
+                        break
+                if len(members) > 1:
+                    found.append(members)
+    return found
+
+
+_ATOMS: frozenset[type] = frozenset(
+    {str, bytes, int, float, complex, bool, type(None), type(...), type(NotImplemented),
+     range, slice, types.BuiltinFunctionType, types.ModuleType, types.CodeType,
+     types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType,
+     types.MemberDescriptorType}
+)  # fmt: skip
+
+_IMMUTABLE_MODULES = ("datetime", "decimal", "fractions", "uuid", "pathlib", "zoneinfo", "re",
+                      "ipaddress", "enum", "typing", "_decimal", "pyarrow.lib")  # fmt: skip
+
+_linkable: dict[type, bool] = {}
+
+
+def is_linkable(kind: type) -> bool:
+    """Whether sharing an object of this type between two variables can be noticed."""
+    found = _linkable.get(kind)
+    if found is None:
+        found = _linkable[kind] = not (
+            kind in _ATOMS
+            or issubclass(kind, type)
+            or kind.__module__ in _IMMUTABLE_MODULES
+            or any(b.__name__ in ("dtype", "ExtensionDtype", "Enum") for b in kind.__mro__)
+        )
+    return found
+
+
+def shared_ids(memo: dict[int, tuple[int, Any]], exempt: set[int]) -> list[int]:
+    """Ids of the objects in a pickler's memo through which two variables may be linked."""
+    return [
+        number
+        for number, (_, value) in memo.items()
+        if is_linkable(type(value)) and number not in exempt
+    ]

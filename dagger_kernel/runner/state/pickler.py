@@ -1,0 +1,257 @@
+"""The pickler: C speed for plain data, own reducers for what pickle gets wrong.
+
+``reducer_override`` is called for every object which is not a plain builtin
+container or atom. It looks the type up in a table; a reducer gives a pickle
+recipe, or raises :class:`CannotPersistError`, and then only that object is
+replaced by a stand-in, not the variable around it.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import importlib
+import io
+import pickle
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
+from .errors import CannotPersistError
+from .lost import LostObject, lost_details
+from .rebuild import current_loader, rebuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .graph import Registry
+
+Reducer = "Callable[[StatePickler, Any], Any]"
+
+OUT_OF_BAND = 64 << 10
+"""Buffers of this many bytes leave the pickle; thousands of small files would cost more."""
+
+EXACT: dict[type, Callable[[StatePickler, Any], Any]] = {}
+"""Reducers for exactly these types."""
+
+BY_BASE: list[tuple[str, Callable[[StatePickler, Any], Any]]] = []
+"""Reducers for a class given by qualified name, and its subclasses; the module need not exist."""
+
+UNSAVEABLE: dict[str, str] = {}
+"""Qualified names of types which cannot live on, and why."""
+
+
+def reduces(*targets: type | str) -> Callable[[Any], Any]:
+    """Register a reducer for types, or for qualified base-class names."""
+
+    def register(function: Any) -> Any:
+        for target in targets:
+            if isinstance(target, str):
+                BY_BASE.append((target, function))
+            else:
+                EXACT[target] = function
+        return function
+
+    return register
+
+
+def type_label(kind: type) -> str:
+    """Name of a type as users write it."""
+    module = kind.__module__
+    name = kind.__qualname__
+    return name if module in ("builtins", "__main__") else f"{module}.{name}"
+
+
+class StatePickler(pickle.Pickler):
+    """Dumps one component.
+
+    Parameters
+    ----------
+    registry : Registry
+        Which objects are nodes of their own, and the save in progress.
+    inline : frozenset of str
+        Nodes to dump by value here; all others are referred to by key.
+    name : str
+        The variable being dumped, for messages about lost objects.
+    """
+
+    def __init__(self, registry: Registry, inline: frozenset[str], name: str) -> None:
+        self.sink = io.BytesIO()
+        self.buffers: list[pickle.PickleBuffer] = []
+        super().__init__(self.sink, 5, buffer_callback=self._keep_buffer)
+        self.registry = registry
+        self.inline = inline
+        self.name = name
+        self.references: set[str] = set()
+        self.by_reference: set[int] = set()
+        """Ids of objects saved by name: two components may both name them unlinked."""
+        self.unlinked: list[Any] = []
+        """Immutable objects which may be saved twice; kept alive, as ids are compared."""
+        self.lost: list[tuple[str, str, int]] = []
+        self.foreign: set[str] = set()
+        self.modules: set[str] = set()
+        self.sources: set[str] = set()
+        self.filled_cells: set[int] = set()
+        self.bare_cells: set[int] = set()
+
+    def _keep_buffer(self, buffer: pickle.PickleBuffer) -> bool:
+        if buffer.raw().nbytes < OUT_OF_BAND:
+            return True
+        self.buffers.append(buffer)
+        return False
+
+    def reducer_override(self, value: Any) -> Any:
+        kind = type(value)
+        try:
+            reducer = self.registry.reducers[kind]
+        except KeyError:
+            reducer = self.registry.reducers[kind] = resolve_reducer(kind, self.registry)
+        try:
+            return reducer(self, value)
+        except CannotPersistError as error:
+            return self.lose(value, str(error))
+        except (RecursionError, MemoryError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            return self.lose(value, f"{type(error).__name__}: {error}")
+
+    def lose(self, value: Any, reason: str) -> Any:
+        """Replace one object by a stand-in and remember why."""
+        label = type_label(type(value))
+        self.lost.append((label, reason, self.registry.cell))
+        return (rebuild_lost, (self.name, label, reason, self.registry.cell))
+
+    def by_name(self, value: Any, module: str, path: str) -> Any:
+        """Refer to something importable."""
+        self.by_reference.add(id(value))
+        key = self.registry.module_key(module)
+        if key is not None:
+            self.references.add(key)
+        elif module not in sys.builtin_module_names:
+            self.modules.add(module)
+        if getattr(value, "__module__", None) == module and (
+            getattr(value, "__qualname__", None) == path
+        ):
+            # The C pickler writes a plain global, which is shorter and remembered.
+            return NotImplemented
+        return (rebuild_global, (module, path))
+
+
+def reduce_foreign(pickler: StatePickler, value: Any) -> Any:
+    """Save an object of a library the way that library defines."""
+    kind = type(value)
+    special = copyreg.dispatch_table.get(kind)
+    recipe = special(value) if special is not None else value.__reduce_ex__(5)
+    if isinstance(recipe, str):
+        module = getattr(value, "__module__", None) or kind.__module__
+        found = find_importable(module, recipe)
+        if found is not value:
+            raise CannotPersistError(f"it says it is {module}.{recipe}, which is something else")
+        return pickler.by_name(value, module, recipe)
+    if not isinstance(recipe, tuple) or not 2 <= len(recipe) <= 6:
+        raise CannotPersistError("its __reduce__ does not give a pickle recipe")
+    pickler.foreign.add(type_label(kind))
+    if kind.__module__ != "builtins":
+        pickler.modules.add(kind.__module__)
+    return recipe
+
+
+def reduce_lost(pickler: StatePickler, value: LostObject) -> Any:
+    """Keep a stand-in as it is: it names the cell which made the object."""
+    details = lost_details(value)
+    pickler.lost.append(details[1:])
+    return (rebuild_lost, details)
+
+
+def unsaveable(reason: str) -> Callable[[StatePickler, Any], Any]:
+    """Make a reducer which refuses, for types that cannot live on."""
+
+    def refuse(_pickler: StatePickler, _value: Any) -> Any:
+        raise CannotPersistError(reason)
+
+    return refuse
+
+
+EXACT[LostObject] = reduce_lost
+
+
+def resolve_reducer(kind: type, registry: Registry) -> Callable[[StatePickler, Any], Any]:
+    """Choose the reducer of a type, once."""
+    from . import reducers
+
+    found = EXACT.get(kind)
+    if found is not None:
+        return found
+    if issubclass(kind, type):
+        return reducers.classes.reduce_class
+    names = [f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__]
+    for name in names:
+        if name in UNSAVEABLE:
+            return unsaveable(UNSAVEABLE[name])
+    for target, reducer in BY_BASE:
+        if target in names:
+            return reducer
+    if reducers.instances.is_user_class(kind, registry):
+        return reducers.instances.reduce_instance
+    if issubclass(kind, BaseException):
+        return reducers.instances.reduce_exception
+    return reduce_foreign
+
+
+def find_importable(module: str, path: str) -> Any:
+    """Find a module attribute by dotted path among loaded modules; None if absent."""
+    found: Any = sys.modules.get(module)
+    if found is None:
+        return None
+    for part in path.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            return None
+    return found
+
+
+@rebuilder
+def rebuild_lost(name: str, type_name: str, reason: str, cell: int) -> LostObject:
+    """Make the stand-in of an object which was not saved."""
+    return LostObject(name, type_name, reason, cell)
+
+
+@rebuilder
+def rebuild_global(module: str, path: str) -> Any:
+    """Import something saved by name."""
+    found: Any = importlib.import_module(module)
+    for part in path.split(".") if path else ():
+        found = getattr(found, part)
+    return found
+
+
+@rebuilder
+def rebuild_node(key: str) -> Any:
+    """Give another node (class, function, module), loading it if need be."""
+    return current_loader().resolve(key)
+
+
+def reduce_module(pickler: StatePickler, value: types.ModuleType) -> Any:
+    """Refer to a module by name, or keep one made by hand by value."""
+    name = value.__name__
+    for candidate in (name, getattr(value.__spec__, "name", None)):
+        if candidate and sys.modules.get(candidate) is value:
+            return pickler.by_name(value, candidate, "")
+    # `os.path` is posixpath; a stale or hand-made module is in no table.
+    content = {k: v for k, v in vars(value).items() if k not in ("__builtins__", "__spec__")}
+    return (rebuild_module, (name,), content, None, None, restore_module)
+
+
+@rebuilder
+def rebuild_module(name: str) -> types.ModuleType:
+    """Make a module which cannot be imported."""
+    return types.ModuleType(name)
+
+
+@rebuilder
+def restore_module(module: types.ModuleType, content: dict[str, Any]) -> None:
+    """Fill such a module."""
+    vars(module).update(content)
+
+
+BY_BASE.append(("builtins.module", reduce_module))

@@ -1,0 +1,245 @@
+"""Classes made in the notebook, saved by value as nodes of their own.
+
+A class is rebuilt in two steps: an empty class first, its attributes later, so
+that methods, instances in attributes and other classes may all refer to it.
+Nothing the user wrote runs on the way: no metaclass, ``__init_subclass__`` or
+``__set_name__`` is called a second time.
+"""
+
+from __future__ import annotations
+
+import abc
+import enum
+import sys
+import types
+import typing
+from typing import TYPE_CHECKING, Any
+
+from ..pickler import EXACT, rebuild_node, reduces
+from ..rebuild import current_loader, rebuilder
+from .functions import importable_name
+
+if TYPE_CHECKING:
+    from ..pickler import StatePickler
+
+_SKIPPED = frozenset({"__dict__", "__weakref__", "_abc_impl", "__annotations_cache__"})
+_AT_CREATION = ("__module__", "__qualname__", "__doc__", "__firstlineno__", "__static_attributes__")
+
+_EARLY = (
+    types.FunctionType,
+    staticmethod,
+    classmethod,
+    property,
+    types.BuiltinFunctionType,
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+)
+"""Attributes set first: rebuilding the others may need the class's methods."""
+
+
+def reduce_class(pickler: StatePickler, cls: type) -> Any:
+    """Save a class by name, as a node, or (where it is the node) as an empty class."""
+    registry = pickler.registry
+    name = importable_name(cls)
+    if name is not None and registry.module_key(name[0]) not in pickler.inline:
+        return pickler.by_name(cls, *name)
+    if cls.__module__ == "builtins" and name is None:
+        return _builtin_type(pickler, cls)
+    key = registry.class_key(cls)
+    if key not in pickler.inline:
+        pickler.references.add(key)
+        return (rebuild_node, (key,))
+    return (rebuild_class, class_skeleton(key, cls))
+
+
+def _builtin_type(pickler: StatePickler, cls: type) -> Any:
+    """Save a type of the interpreter which has no name in ``builtins``."""
+    for name in dir(types):
+        if getattr(types, name) is cls:
+            return (getattr, (types, name))
+    if cls is type(None) or cls is type(...) or cls is type(NotImplemented):
+        return NotImplemented
+    raise TypeError(f"the type {cls.__name__} has no importable name")
+
+
+def class_skeleton(key: str, cls: type) -> tuple[Any, ...]:
+    """Arguments which make the empty class."""
+    content = vars(cls)
+    created: dict[str, Any] = {
+        name: content[name]
+        for name in _AT_CREATION
+        if isinstance(content.get(name), str | int | tuple)
+    }
+    created["__qualname__"] = cls.__qualname__
+    slots = _slots(cls)
+    if slots is not None:
+        created["__slots__"] = slots
+    return (key, type(cls), cls.__name__, cls.__bases__, created)
+
+
+def _slots(cls: type) -> Any:
+    content = vars(cls)
+    if "__slots__" not in content:
+        return None
+    declared = content["__slots__"]
+    if isinstance(declared, str | tuple | list | dict):
+        return declared
+    # An iterator was used up by the class statement: its descriptors tell the names.
+    return tuple(n for n, v in content.items() if isinstance(v, types.MemberDescriptorType))
+
+
+class ClassState:
+    """What fills an empty class; one object per step of filling."""
+
+    def __init__(self, cls: type, *, early: bool) -> None:
+        self.cls = cls
+        self.early = early
+
+
+def reduce_class_state(_pickler: StatePickler, state: ClassState) -> Any:
+    """Save one half of a class's attributes."""
+    cls = state.cls
+    slots = set(_slots(cls) or ()) if not isinstance(_slots(cls), str) else {_slots(cls)}
+    chosen = {}
+    for name, value in vars(cls).items():
+        if name in _SKIPPED or name in ("__module__", "__qualname__", "__slots__"):
+            continue
+        if isinstance(value, types.MemberDescriptorType) and value.__objclass__ is cls:
+            continue
+        if isinstance(value, types.GetSetDescriptorType) and value.__objclass__ is cls:
+            continue
+        if (isinstance(value, _EARLY)) == state.early:
+            chosen[name] = value
+    del slots
+    virtual: list[Any] = []
+    if not state.early and isinstance(cls, abc.ABCMeta):
+        virtual = [ref() for ref in _abc_dump(cls)[0]]
+    return (restore_class, (cls, chosen, state.early, [v for v in virtual if v is not None]))
+
+
+EXACT[ClassState] = reduce_class_state
+
+
+def _abc_dump(cls: Any) -> Any:
+    import _abc
+
+    return _abc._get_dump(cls)
+
+
+class _Quiet:
+    """A temporary first base which keeps ``__init_subclass__`` from running again."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **_kwargs: Any) -> None:
+        pass
+
+
+@rebuilder
+def rebuild_class(
+    key: str, meta: type, name: str, bases: tuple[type, ...], content: dict[str, Any]
+) -> type:
+    """Make an empty class without running any user code."""
+    observed = any("__init_subclass__" in vars(b) for base in bases for b in base.__mro__[:-1])
+    content = dict(content)
+    if observed:
+        try:
+            cls = type.__new__(meta, name, (_Quiet, *bases), content)
+            type.__dict__["__bases__"].__set__(cls, bases)
+        except TypeError:
+            cls = type.__new__(meta, name, bases, content)
+    else:
+        cls = type.__new__(meta, name, bases, content)
+    loader = current_loader()
+    loader.register(key, cls)
+    return cls
+
+
+@rebuilder
+def restore_class(cls: type, content: dict[str, Any], early: bool, virtual: list[type]) -> None:
+    """Set attributes of a class as they were, bypassing descriptors and metaclasses."""
+    for name, value in content.items():
+        type.__setattr__(cls, name, value)
+    if not early and isinstance(cls, abc.ABCMeta):
+        import _abc
+
+        _abc._abc_init(cls)
+        for other in virtual:
+            _abc._abc_register(cls, other)
+
+
+# --- what stands in class bodies -------------------------------------------------------
+
+
+@reduces(property)
+def reduce_property(_pickler: StatePickler, value: property) -> Any:
+    """Save a property."""
+    return (property, (value.fget, value.fset, value.fdel, value.__doc__))
+
+
+@reduces(staticmethod, classmethod)
+def reduce_wrapper(_pickler: StatePickler, value: Any) -> Any:
+    """Save a static or class method."""
+    return (type(value), (value.__func__,))
+
+
+@reduces("enum.Enum")
+def reduce_enum_member(pickler: StatePickler, member: enum.Enum) -> Any:
+    """Refer to an enum member; its class keeps the object itself."""
+    cls = type(member)
+    key = None
+    if importable_name(cls) is None:
+        key = pickler.registry.class_key(cls)
+    if key is not None and key in pickler.inline:
+        from .instances import reduce_instance
+
+        return reduce_instance(pickler, member)
+    pickler.by_reference.add(id(member))
+    name = member._name_
+    if name is not None and cls._member_map_.get(name) is member:
+        return (rebuild_enum_member, (cls, name))
+    return (rebuild_enum_value, (cls, member._value_))
+
+
+@rebuilder
+def rebuild_enum_member(cls: type[enum.Enum], name: str) -> enum.Enum:
+    """Give an enum member."""
+    return cls._member_map_[name]
+
+
+@rebuilder
+def rebuild_enum_value(cls: type[enum.Enum], value: Any) -> enum.Enum:
+    """Give a composite flag."""
+    return cls(value)
+
+
+@reduces(typing.TypeVar)
+def reduce_typevar(pickler: StatePickler, value: typing.TypeVar) -> Any:
+    """Save a type variable of the notebook by value."""
+    module = getattr(value, "__module__", "")
+    found = getattr(sys.modules.get(module), value.__name__, None) if module else None
+    if found is value and module != "__main__":
+        pickler.by_reference.add(id(value))
+        return value.__name__
+    options = {
+        "covariant": value.__covariant__,
+        "contravariant": value.__contravariant__,
+    }
+    if value.__bound__ is not None:
+        options["bound"] = value.__bound__
+    if getattr(value, "__infer_variance__", False):
+        options = {**options, "infer_variance": True}
+    return (rebuild_typevar, (value.__name__, value.__constraints__, options, module))
+
+
+@rebuilder
+def rebuild_typevar(
+    name: str, constraints: tuple[Any, ...], options: dict[str, Any], module: str
+) -> typing.TypeVar:
+    """Make a type variable."""
+    made = typing.TypeVar(name, *constraints, **options)  # type: ignore[misc]
+    try:
+        made.__module__ = module
+    except AttributeError:
+        pass
+    return made

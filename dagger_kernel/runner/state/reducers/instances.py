@@ -1,0 +1,251 @@
+"""Instances of the user's classes, and exceptions.
+
+Within one process nothing is pickled between two cells, so a user's
+``__getstate__``, ``__setstate__`` or ``__reduce__`` would never run. They must
+not run here either: instances of the notebook's classes are saved as they are,
+attribute by attribute.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CannotPersistError
+from ..rebuild import rebuilder
+from .functions import importable_name
+
+if TYPE_CHECKING:
+    from ..graph import Registry
+    from ..pickler import StatePickler
+
+_HOOKS = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs__",
+          "__getnewargs_ex__", "__copy__", "__deepcopy__")  # fmt: skip
+
+_PLAIN = (list, dict, set, frozenset, tuple, int, float, complex, str, bytes, bytearray)
+
+
+def is_user_class(kind: type, registry: Registry) -> bool:
+    """Whether instances are saved raw: a class of the notebook or of a user's module."""
+    if kind.__module__ != "__main__" and registry.module_key(kind.__module__) is None:
+        if importable_name(kind) is not None or not made_by_statement(kind):
+            return False
+    for base in kind.__mro__[:-1]:
+        if base.__module__ == "__main__" or registry.module_key(base.__module__) is not None:
+            continue
+        if importable_name(base) is None and made_by_statement(base):
+            continue
+        # A library's own protocol knows about state which we cannot see.
+        if base in _PLAIN or base.__module__ in ("abc", "typing", "enum"):
+            continue
+        if any(hook in vars(base) for hook in _HOOKS[:6]) and base is not BaseException:
+            return issubclass(kind, BaseException)
+    return _carrier(kind) is not None
+
+
+def made_by_statement(cls: type) -> bool:
+    """Whether a class adds no C structure: all its state is in its dictionary and slots."""
+    base = cls.__base__
+    if base is None or not cls.__flags__ & (1 << 9):  # Py_TPFLAGS_HEAPTYPE
+        return False
+    slots = sum(
+        isinstance(value, types.MemberDescriptorType) and value.__objclass__ is cls
+        for value in vars(cls).values()
+    )
+    added = cls.__basicsize__ - base.__basicsize__
+    return added <= 8 * (slots + (not base.__dictoffset__) + (not base.__weakrefoffset__))
+
+
+def _carrier(kind: type) -> type | None:
+    """The builtin type which holds an instance's content, if it is one we can copy."""
+    for base in kind.__mro__:
+        if base is object or base in _PLAIN or base.__module__ in ("typing", "_typing"):
+            return base if base is object or base in _PLAIN else object
+        if made_by_statement(base):
+            continue
+        return base if issubclass(base, BaseException) else None
+    return None
+
+
+def slot_values(value: Any) -> dict[str, Any]:
+    """Values of the slots of an instance, by descriptor name, including private ones."""
+    found: dict[str, Any] = {}
+    for base in type(value).__mro__:
+        if "__slots__" not in vars(base):
+            continue
+        for name, descriptor in vars(base).items():
+            if isinstance(descriptor, types.MemberDescriptorType):
+                try:
+                    found.setdefault(name, descriptor.__get__(value, type(value)))
+                except AttributeError:
+                    continue
+    return found
+
+
+def reduce_instance(pickler: StatePickler, value: Any) -> Any:
+    """Save an instance as it is."""
+    kind = type(value)
+    carrier = _carrier(kind)
+    if carrier is None:
+        raise CannotPersistError("its class is built on a type whose content is not accessible")
+    if issubclass(kind, BaseException):
+        return reduce_exception(pickler, value)
+    attributes = raw_dict(value)
+    slots = slot_values(value) or None
+    content: Any = None
+    if carrier in (list, dict, set, bytearray):
+        content = carrier(getattr(carrier, "copy")(value))  # never the user's own `__iter__`
+    elif carrier is not object:
+        return (
+            rebuild_immutable,
+            (kind, carrier, _plain(carrier, value)),
+            (attributes, slots, None),
+            None,
+            None,
+            restore_instance,
+        )
+    state = (attributes, slots, content)
+    if attributes is None and slots is None and content is None:
+        return (rebuild_instance, (kind,))
+    return (rebuild_instance, (kind,), state, None, None, restore_instance)
+
+
+def _plain(carrier: type, value: Any) -> Any:
+    """The content of a subclass instance as the builtin type itself."""
+    if carrier is tuple:
+        return tuple(tuple.__iter__(value))
+    if carrier is str:
+        return str.__str__(value)[:]
+    if carrier is int:
+        return int.__int__(value)
+    if carrier is float:
+        return float.__float__(value)
+    if carrier is bytes:
+        return bytes.__getitem__(value, slice(None))
+    if carrier is complex:
+        return complex(value.real, value.imag)
+    return frozenset(frozenset.__iter__(value))
+
+
+def raw_dict(value: Any) -> dict[str, Any] | None:
+    """The attribute dictionary of an instance, bypassing properties; None without one."""
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+    return found if found else None
+
+
+@rebuilder
+def rebuild_instance(cls: type) -> Any:
+    """Make an empty instance without running any user code."""
+    for base in cls.__mro__:
+        if not made_by_statement(base):
+            return base.__new__(cls)
+    return object.__new__(cls)
+
+
+@rebuilder
+def rebuild_immutable(cls: type, carrier: Any, content: Any) -> Any:
+    """Make an instance of a subclass of an immutable builtin."""
+    return carrier.__new__(cls, content)
+
+
+@rebuilder
+def restore_instance(value: Any, state: tuple[Any, ...]) -> None:
+    """Set the attributes of an instance without running any user code."""
+    attributes, slots, content = state
+    if content is not None:
+        if isinstance(value, list | bytearray):
+            type(content).extend(value, content)
+        else:
+            type(content).update(value, content)
+    if attributes:
+        try:
+            # The dictionary itself, not a copy: two instances may share it.
+            object.__setattr__(value, "__dict__", attributes)
+        except (AttributeError, TypeError):
+            object.__getattribute__(value, "__dict__").update(attributes)
+    for name, content_of_slot in (slots or {}).items():
+        for base in type(value).__mro__:
+            descriptor = vars(base).get(name)
+            if isinstance(descriptor, types.MemberDescriptorType):
+                descriptor.__set__(value, content_of_slot)
+                break
+
+
+_EXCEPTION_FIELDS = {
+    "OSError": ("errno", "strerror", "filename", "filename2"),
+    "SyntaxError": ("msg", "filename", "lineno", "offset", "text", "print_file_and_line",
+                    "end_lineno", "end_offset"),
+    "ImportError": ("msg", "name", "path"),
+    "UnicodeError": ("encoding", "object", "start", "end", "reason"),
+    "StopIteration": ("value",),
+    "SystemExit": ("code",),
+    "NameError": ("name",),
+    "AttributeError": ("name", "obj"),
+}  # fmt: skip
+
+
+def reduce_exception(pickler: StatePickler, value: BaseException) -> Any:
+    """Save an exception without its ``__init__``, whose signature may differ from ``args``."""
+    kind = type(value)
+    fields: dict[str, Any] = {}
+    for base in kind.__mro__:
+        for name in _EXCEPTION_FIELDS.get(base.__name__, ()):
+            if base.__module__ == "builtins":
+                try:
+                    fields[name] = getattr(value, name)
+                except AttributeError:
+                    continue
+    arguments: Any = value.args
+    if isinstance(value, BaseExceptionGroup):
+        arguments = (value.message, value.exceptions)
+    elif isinstance(value, OSError) and fields.get("filename") is not None:
+        arguments = (value.errno, value.strerror, value.filename, None, value.filename2)
+    del pickler
+    state = (
+        value.args,
+        value.__cause__,
+        value.__context__,
+        value.__suppress_context__,
+        raw_dict(value),
+        slot_values(value) or None,
+        fields,
+        value.__traceback__,
+    )
+    return (rebuild_exception, (kind, arguments), state, None, None, restore_exception)
+
+
+@rebuilder
+def rebuild_exception(cls: type[BaseException], arguments: tuple[Any, ...]) -> BaseException:
+    """Make an exception without its ``__init__``."""
+    for base in cls.__mro__:
+        if not made_by_statement(base):
+            break
+    made = base.__new__(cls, *arguments)
+    assert isinstance(made, BaseException)
+    return made
+
+
+@rebuilder
+def restore_exception(value: BaseException, state: tuple[Any, ...]) -> None:
+    """Set what an exception carries."""
+    arguments, cause, context, suppress, attributes, slots, fields, traceback = state
+    if not isinstance(value, BaseExceptionGroup):
+        value.args = arguments
+    for name, content in fields.items():
+        try:
+            setattr(value, name, content)
+        except (AttributeError, TypeError):
+            continue
+    value.__cause__ = cause
+    value.__context__ = context
+    value.__suppress_context__ = suppress
+    if isinstance(traceback, types.TracebackType):
+        value.__traceback__ = traceback
+    restore_instance(value, (attributes, slots, None))
+
+
+assert sys.version_info >= (3, 11)

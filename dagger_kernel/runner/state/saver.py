@@ -1,0 +1,480 @@
+"""Saves what may have changed, and nothing else.
+
+A component which was not loaded cannot have changed: a new process can only
+change what is in its memory. What was loaded is dumped again; where pickle and
+buffers come out as before, the old entry stays and nothing is written.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .graph import Groups, cycles, shared_ids
+from .lost import LostObject, lost_details
+from .manifest import Buffer, Component, Manifest, NameEntry
+from .memory import MAX_EXTENTS
+from .pickler import StatePickler, type_label
+from .reducers.classes import ClassState
+from .store import digest
+
+if TYPE_CHECKING:
+    import pickle
+
+    from .loader import Loader
+    from .store import BlobStore
+
+_SINGLETONS = (type(None), bool, type(...), type(NotImplemented))
+
+INLINE_PACK = 64 << 10
+
+
+@dataclass
+class Dump:
+    """One dump of one or more nodes."""
+
+    keys: list[str]
+    skeleton: bytes
+    pickler: StatePickler
+    shared: list[int] = field(default_factory=list)
+    keep: Any = None
+
+    @property
+    def buffers(self) -> list[pickle.PickleBuffer]:
+        """Buffers which left the pickle, in order."""
+        return self.pickler.buffers
+
+
+@dataclass
+class Outcome:
+    """What a save did."""
+
+    manifest: Manifest
+    saved: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    deleted: list[str] = field(default_factory=list)
+    lost: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Saver:
+    """One save of a namespace.
+
+    Parameters
+    ----------
+    loader : Loader
+        The saved side, with what was loaded.
+    store : BlobStore
+        Where new bytes go.
+    """
+
+    def __init__(self, loader: Loader, store: BlobStore) -> None:
+        self._loader = loader
+        self._old = loader.manifest
+        self._registry = loader.registry
+        self._store = store
+        self._values: dict[str, Any] = {}
+        self._labels: dict[str, str] = {}
+        self._dumps: dict[str, Dump] = {}
+
+    def save(
+        self, names: dict[str, Any], ambient: dict[str, Any], cell: int, gone: set[str]
+    ) -> Outcome:
+        """Save the bindings `names` and the library state `ambient`.
+
+        Parameters
+        ----------
+        names : dict
+            Every binding which is in memory.
+        ambient : dict
+            Values of ``a:`` nodes.
+        cell : int
+            The execution count, for new variables.
+        gone : set of str
+            Saved names which were deleted.
+        """
+        loader, old = self._loader, self._old
+        self._registry.bound_functions = {
+            id(value) for value in names.values() if type(value) is types.FunctionType
+        }
+        keys = self._assign_keys(names)
+        for key, value in ambient.items():
+            self._values[key] = value
+            self._labels[key] = key
+        for key, value in self._registry.objects.items():
+            if loader.component_of.get(key) in loader.loaded:
+                self._values.setdefault(key, value)
+        self._dump_all()
+        groups = self._group()
+        components: dict[str, Component] = {}
+        for cid, component in old.components.items():
+            if cid not in loader.loaded or cid in loader.failed:
+                components[cid] = component
+        before = set(components)
+        for group in groups:
+            cid, component = self._component(group)
+            components[cid] = component
+        manifest = Manifest(
+            sequence=old.sequence + 1,
+            cell=cell,
+            python=f"{sys.version_info.major}.{sys.version_info.minor}",
+            components=components,
+        )
+        outcome = Outcome(manifest)
+        self._names(outcome, keys, names, cell, gone)
+        self._sweep(manifest, ambient)
+        self._name_pack(manifest)
+        kept = set(manifest.components) & set(old.components)
+        outcome.unchanged = sum(
+            1
+            for name, entry in manifest.names.items()
+            if name in old.names and self._cid_of(manifest, entry.key) in kept
+        )
+        new = {k for c in set(manifest.components) - kept for k in manifest.components[c].keys}
+        outcome.saved = sorted(
+            name
+            for name, entry in manifest.names.items()
+            if entry.key in new or name not in old.names or old.names[name].key != entry.key
+        )
+        del before
+        self._report_lost(outcome, keys)
+        return outcome
+
+    # --- which nodes ------------------------------------------------------------------------
+
+    def _assign_keys(self, names: dict[str, Any]) -> dict[str, str]:
+        """Give each binding a key; names bound to one object share one."""
+        keys: dict[str, str] = {}
+        by_object: dict[int, str] = {}
+        used = {
+            entry.key
+            for name, entry in self._old.names.items()
+            if name not in names and self._loader.component_of.get(entry.key) not in self._loader.loaded
+        }
+        for name in sorted(names):
+            value = names[name]
+            known = self._registry.key_of(value)
+            if known is None and id(value) in self._registry.bound_functions:
+                if self._by_name_only(value):
+                    known = None
+                else:
+                    known = self._registry.function_key(value)
+            if known is None and isinstance(value, type):
+                known = None if self._by_name_only(value) else self._registry.class_key(value)
+            if known is not None and not known.startswith("m:"):
+                keys[name] = known
+                self._values.setdefault(known, value)
+                self._labels.setdefault(known, name)
+                continue
+            single = isinstance(value, _SINGLETONS) or (type(value) is int and -6 < value < 257)
+            found = None if single else by_object.get(id(value))
+            if found is None:
+                entry = self._old.names.get(name)
+                found = f"v:{name}"
+                if (
+                    entry is not None
+                    and entry.key.startswith("v:")
+                    and self._loader.value_ids.get(entry.key) == id(value)
+                    and entry.key not in used
+                ):
+                    found = entry.key
+                number = 0
+                while found in used:
+                    number += 1
+                    found = f"v:{name}~{number}"
+                used.add(found)
+                if not single:
+                    by_object[id(value)] = found
+                self._values[found] = value
+                self._labels[found] = name
+            keys[name] = found
+        return keys
+
+    def _by_name_only(self, value: Any) -> bool:
+        from .reducers.functions import importable_name
+
+        return importable_name(value) is not None or (
+            isinstance(value, type) and value.__module__ == "builtins"
+        )
+
+    # --- dumping ----------------------------------------------------------------------------
+
+    def _dump_all(self) -> None:
+        """Dump every candidate alone, and every node found on the way."""
+        waiting = sorted(self._values)
+        while waiting:
+            for key in waiting:
+                self._dumps[key] = self._dump([key])
+            waiting = []
+            for key in self._registry.fresh:
+                if key not in self._dumps:
+                    self._values[key] = self._registry.objects[key]
+                    waiting.append(key)
+            self._registry.fresh.clear()
+
+    def _dump(self, keys: list[str], *, lone: bool = True) -> Dump:
+        """Dump nodes in one pickle; an object which breaks it is replaced as a whole."""
+        label = self._label(keys[0])
+        inline = frozenset(keys)
+        pickler = StatePickler(self._registry, inline, label)
+        root = self._root(keys)
+        try:
+            pickler.dump(root)
+        except RecursionError:
+            pickler = self._dump_deep(inline, label, root)
+        except Exception as error:
+            if not lone:
+                raise
+            return self._dump_lost(keys[0], f"{type(error).__name__}: {error}")
+        dump = Dump(keys, pickler.sink.getvalue(), pickler, keep=root)
+        if lone:
+            exempt = pickler.by_reference | {id(v) for v in pickler.unlinked}
+            exempt |= {id(root), id(root[0]), id(root[1])}
+            dump.shared = shared_ids(pickler.memo.copy(), exempt)
+        return dump
+
+    def _root(self, keys: list[str]) -> tuple[list[Any], list[Any]]:
+        values = [self._values[key] for key in keys]
+        classes = [v for k, v in zip(keys, values, strict=True) if k.startswith("c:")]
+        classes.sort(key=lambda cls: (not issubclass(cls, type), len(cls.__mro__)))
+        prelude: list[Any] = list(classes)
+        prelude += [ClassState(cls, early=True) for cls in classes]
+        prelude += [ClassState(cls, early=False) for cls in classes]
+        return (prelude, values)
+
+    def _dump_deep(self, inline: frozenset[str], label: str, root: Any) -> StatePickler:
+        """Dump something nested deeper than the C stack allows."""
+        from .deep import dump_deep
+
+        return dump_deep(self._registry, inline, label, root)
+
+    def _dump_lost(self, key: str, reason: str) -> Dump:
+        """Give up on one node; its stand-in is saved instead."""
+        label = self._label(key)
+        kind = type_label(type(self._values[key]))
+        self._values[key] = LostObject(label, kind, reason, self._registry.cell)
+        pickler = StatePickler(self._registry, frozenset([key]), label)
+        root = ([], [self._values[key]])
+        pickler.dump(root)
+        return Dump([key], pickler.sink.getvalue(), pickler, keep=root)
+
+    def _label(self, key: str) -> str:
+        if key in self._labels:
+            return self._labels[key]
+        value = self._registry.objects.get(key)
+        return getattr(value, "__qualname__", None) or key.partition(":")[2]
+
+    # --- grouping ---------------------------------------------------------------------------
+
+    def _group(self) -> list[list[str]]:
+        """Sets of nodes to save together: linked by sharing, or referring to each other."""
+        groups = Groups()
+        first: dict[int, str] = {}
+        for key, dump in self._dumps.items():
+            groups.find(key)
+            for number in dump.shared:
+                other = first.setdefault(number, key)
+                if other is not key:
+                    groups.union(other, key)
+        while True:
+            edges: dict[str, set[str]] = {}
+            for key, dump in self._dumps.items():
+                edges.setdefault(groups.find(key), set()).update(
+                    groups.find(reference)
+                    for reference in dump.pickler.references
+                    if reference in self._dumps
+                )
+            rings = cycles(edges)
+            if not rings:
+                return groups.groups(self._dumps)
+            for ring in rings:
+                for member in ring[1:]:
+                    groups.union(ring[0], member)
+
+    # --- components -------------------------------------------------------------------------
+
+    def _component(self, group: list[str]) -> tuple[str, Component]:
+        dump = self._dumps[group[0]] if len(group) == 1 else self._joint(group)
+        pickler = dump.pickler
+        mark = digest(dump.skeleton)
+        old = self._old_component(group)
+        buffers, same = self._buffers(dump, old)
+        references = sorted(pickler.references)
+        if old is not None and same and old[1].digest == mark and old[1].references == references:
+            return old
+        component = Component(
+            keys=group,
+            skeleton=self._store.put(dump.skeleton),
+            digest=mark,
+            buffers=buffers,
+            references=references,
+            modules=sorted({m.partition(".")[0] for m in pickler.modules}),
+            sources=sorted(pickler.sources),
+        )
+        return f"{self._old.sequence + 1}.{group[0]}", component
+
+    def _joint(self, group: list[str]) -> Dump:
+        try:
+            return self._dump(group, lone=False)
+        except Exception as error:
+            for key in group:
+                self._dumps[key] = self._dump_lost(key, f"{type(error).__name__}: {error}")
+            return self._dump(group, lone=False)
+
+    def _old_component(self, group: list[str]) -> tuple[str, Component] | None:
+        cid = self._loader.component_of.get(group[0])
+        if cid is None or cid not in self._loader.loaded:
+            return None
+        component = self._old.components[cid]
+        return (cid, component) if component.keys == group else None
+
+    def _buffers(
+        self, dump: Dump, old: tuple[str, Component] | None
+    ) -> tuple[list[Buffer], bool]:
+        """Store the buffers of a dump; tell whether they are the old component's."""
+        before = old[1].buffers if old is not None else []
+        same = len(before) == len(dump.buffers)
+        found = []
+        for number, item in enumerate(dump.buffers):
+            view = item.raw()
+            candidate = before[number] if number < len(before) else None
+            buffer = self._buffer(view, candidate)
+            found.append(buffer)
+            same = same and buffer is candidate
+        return found, same
+
+    def _buffer(self, view: memoryview, candidate: Buffer | None) -> Buffer:
+        if self._loader.has_mappings:
+            known = self._loader.memory.known(view)
+            if known is not None:
+                return self._delta(view, known)
+        if (
+            candidate is not None
+            and not candidate.extents
+            and candidate.length == view.nbytes < 1 << 20
+            and self._store.read((candidate.file, candidate.offset, candidate.length)) == view
+        ):
+            return candidate
+        file, offset, length = self._store.put(view, aligned=True)
+        return Buffer(file, offset, length)
+
+    def _delta(self, view: memoryview, known: Buffer) -> Buffer:
+        """Store only the pages of a mapped buffer which were written."""
+        ranges = self._loader.memory.written(view, known)
+        if not ranges:
+            return known
+        changed = sum(length for _, length in ranges)
+        kept = [
+            extent
+            for extent in known.extents
+            if not any(s <= extent[0] and extent[0] + extent[1] <= s + n for s, n in ranges)
+        ]
+        total = changed + sum(extent[1] for extent in kept)
+        if total * 4 > view.nbytes or len(kept) + len(ranges) > MAX_EXTENTS:
+            file, offset, length = self._store.put(view, aligned=True)
+            return Buffer(file, offset, length)
+        for start, length in ranges:
+            file, offset, _ = self._store.put(view[start : start + length], aligned=True)
+            kept.append((start, length, file, offset))
+        return Buffer(known.file, known.offset, known.length, kept)
+
+    # --- the manifest -----------------------------------------------------------------------
+
+    def _names(
+        self,
+        outcome: Outcome,
+        keys: dict[str, str],
+        values: dict[str, Any],
+        cell: int,
+        gone: set[str],
+    ) -> None:
+        manifest, old = outcome.manifest, self._old
+        for name, entry in old.names.items():
+            if name in keys:
+                continue
+            cid = self._loader.component_of.get(entry.key)
+            if name in gone:
+                outcome.deleted.append(name)
+            elif cid in manifest.components:
+                manifest.names[name] = entry
+            elif entry.key in self._dumps:
+                manifest.names[name] = entry
+            else:
+                outcome.deleted.append(name)
+        for name, key in keys.items():
+            value = values[name]
+            before = old.names.get(name)
+            made = cell
+            if before is not None and before.key == key:
+                unchanged = self._cid_of(manifest, key) in old.components
+                if unchanged or self._loader.value_ids.get(key) == id(value):
+                    made = before.cell
+            if type(value) is LostObject:
+                _, label, _, made = lost_details(value)
+            else:
+                label = type_label(type(value))
+            manifest.names[name] = NameEntry(key, made, label, self._size(manifest, key))
+        manifest.names = dict(sorted(manifest.names.items()))
+
+    def _cid_of(self, manifest: Manifest, key: str) -> str | None:
+        if not hasattr(self, "_cids") or self._cids[0] is not manifest.components:
+            table = {k: c for c, component in manifest.components.items() for k in component.keys}
+            self._cids = (manifest.components, table)
+        return self._cids[1].get(key)
+
+    def _size(self, manifest: Manifest, key: str) -> int:
+        cid = self._cid_of(manifest, key)
+        if cid is None:
+            return 0
+        component = manifest.components[cid]
+        return component.skeleton[2] + sum(buffer.length for buffer in component.buffers)
+
+    def _sweep(self, manifest: Manifest, ambient: dict[str, Any]) -> None:
+        """Drop components which no name leads to any more."""
+        table = {k: c for c, component in manifest.components.items() for k in component.keys}
+        waiting = [entry.key for entry in manifest.names.values()]
+        waiting += [key for key in table if key in ambient or key.startswith(("m:", "a:"))]
+        reached: set[str] = set()
+        while waiting:
+            cid = table.get(waiting.pop())
+            if cid is not None and cid not in reached:
+                reached.add(cid)
+                component = manifest.components[cid]
+                waiting += component.references
+        manifest.components = {
+            cid: component
+            for cid, component in sorted(manifest.components.items())
+            if cid in reached
+        }
+
+    def _name_pack(self, manifest: Manifest) -> None:
+        """Write the pack and put its name where slices of it were recorded."""
+        pack = self._store.flush()
+        for component in manifest.components.values():
+            if not component.skeleton[0]:
+                component.skeleton = (pack, *component.skeleton[1:])
+            for buffer in component.buffers:
+                buffer.file = buffer.file or pack
+                buffer.extents = [(s, n, f or pack, o) for s, n, f, o in buffer.extents]
+
+    def _report_lost(self, outcome: Outcome, keys: dict[str, str]) -> None:
+        """List what is not kept: known before for untouched variables, or found now."""
+        manifest = outcome.manifest
+        known = {(entry["name"], entry["type"], entry["reason"]) for entry in self._old.lost}
+        for entry in self._old.lost:
+            name = entry["name"]
+            if name in manifest.names and name not in keys:
+                outcome.lost.append({**entry, "new": False})
+        by_key: dict[str, list[str]] = {}
+        for name, key in keys.items():
+            by_key.setdefault(key, []).append(name)
+        for key, dump in self._dumps.items():
+            found = dict.fromkeys(dump.pickler.lost)
+            for name in by_key.get(key, ()) or ([self._label(key)] if found else []):
+                for label, reason, made in found:
+                    new = (name, label, reason) not in known
+                    outcome.lost.append(
+                        {"name": name, "type": label, "reason": reason, "cell": made, "new": new}
+                    )
+        manifest.lost = [{**entry, "new": False} for entry in outcome.lost]

@@ -1,0 +1,270 @@
+"""One cell's view of the saved variables: restore lazily, save what changed."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from . import namespace as lazy
+from .ambient import Ambient
+from .ambient.providers import all_providers
+from .errors import ManifestError
+from .graph import Registry
+from .inspect import describe_manifest
+from .loader import Loader
+from .lost import LostObject
+from .manifest import Manifest, load_manifest
+from .saver import Outcome, Saver
+from .static import needs_of_code, needs_of_source
+from .store import BlobStore
+
+if TYPE_CHECKING:
+    import types
+
+
+class StateSession:
+    """One cell's view of the sandbox's saved variables.
+
+    Parameters
+    ----------
+    root : path
+        The state directory.
+    namespace : dict
+        The exact dictionary of the module registered as ``__main__``.
+    cell : int
+        Execution count of the cell.
+    step : str
+        Identity of the step in the log.
+    seed : bytes
+        Seeds random streams which were never saved.
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        namespace: dict[str, Any],
+        *,
+        cell: int = 0,
+        step: str = "",
+        seed: bytes = b"",
+    ) -> None:
+        self.root = os.fspath(root)
+        self.namespace = namespace
+        self.cell = cell
+        self.step = step
+        self.seed = seed
+        self.abandon = False
+        """Set to make :meth:`warm` stop before its next import."""
+        self._store = BlobStore(self.root)
+        self._base: dict[str, Any] = {}
+        self._manifest = Manifest()
+        self._manifest_name = ""
+        self._loader: Loader | None = None
+        self._ambient: Ambient | None = None
+        self._began = False
+        self._problem = ""
+
+    # --- before the cell --------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Read what is saved and make the namespace lazy; loads no variable."""
+        start = time.perf_counter()
+        self._base = dict(self.namespace)
+        try:
+            self._manifest_name, self._manifest = load_manifest(self.root)
+        except ManifestError as error:
+            # Nothing can be restored, but the cell must still run; `save` reports it.
+            self._problem = str(error)
+        for name in self._manifest.unset:
+            self.namespace.pop(name, None)
+        for name in self._manifest.names:
+            # A variable may be named like something the shell put there.
+            self.namespace.pop(name, None)
+        registry = Registry(self.namespace)
+        registry.sequence = self._manifest.sequence + 1
+        self._loader = Loader(self._manifest, self._store, registry, self._bind)
+        self._loader.code_hook = self._code_loaded
+        hooks = lazy.Hooks(self.namespace, self._loader.fetch, self._all_names, self.load_all)
+        shadowed = [name for name in self._manifest.names if hasattr(builtins, name)]
+        lazy.install(hooks, shadowed)
+        self._ambient = Ambient(all_providers(self), self._fetch_ambient)
+        self._loader.seconds += time.perf_counter() - start
+
+    def begin(self, source: str, *, cell: int, step: str, seed: bytes) -> None:
+        """Restore ambient state and load what lazy lookup would miss.
+
+        Parameters
+        ----------
+        source : str
+            The cell as plain Python, after IPython's transformations.
+        cell, step, seed
+            As in the constructor.
+        """
+        start = time.perf_counter()
+        loader = self.loader
+        before = loader.seconds
+        self.cell, self.step, self.seed = cell, step, seed
+        loader.registry.cell = cell
+        self._began = True
+        assert self._ambient is not None
+        self._ambient.begin(self._manifest.ambient, seed)
+        needs = needs_of_source(source)
+        if needs.everything:
+            self.load_all()
+        else:
+            self._prefetch(needs.names)
+        loader.seconds = before + time.perf_counter() - start
+
+    def warm(self) -> None:
+        """Import what the saved variables need, while the room is idle."""
+        import importlib
+
+        wanted = {m for component in self._manifest.components.values() for m in component.modules}
+        for module in sorted(wanted):
+            if self.abandon:
+                return
+            if module in sys.modules or f"m:{module}" in self.loader.component_of:
+                continue
+            try:
+                importlib.import_module(module)
+            except Exception:
+                # The cell will meet the same error where it can be reported.
+                continue
+
+    # --- what is there ----------------------------------------------------------------------
+
+    @property
+    def loader(self) -> Loader:
+        """The saved side."""
+        if self._loader is None:
+            raise RuntimeError("StateSession.open() was not called")
+        return self._loader
+
+    def names(self) -> list[str]:
+        """Every user-visible variable, loaded or not."""
+        live = {
+            name
+            for name, value in self.namespace.items()
+            if name not in self._base or self._base[name] is not value
+        }
+        lazily = {n for n in self._manifest.names if self._is_pending(n)}
+        return sorted(n for n in live | lazily if not n.startswith("_"))
+
+    def describe(self) -> list[dict[str, Any]]:
+        """List the saved variables without loading them."""
+        return describe_manifest(self._manifest)
+
+    def load_all(self) -> None:
+        """Load every variable."""
+        loader = self.loader
+        with loader.lock:
+            for name, entry in self._manifest.names.items():
+                if name not in self.namespace and self._is_pending(name):
+                    loader.load(loader.component_of[entry.key])
+
+    def _is_pending(self, name: str) -> bool:
+        entry = self._manifest.names.get(name)
+        if entry is None:
+            return False
+        cid = self.loader.component_of.get(entry.key)
+        return cid is not None and cid not in self.loader.loaded
+
+    def _all_names(self) -> list[str]:
+        return [name for name in self._manifest.names if self._is_pending(name)]
+
+    def _prefetch(self, names: set[str]) -> None:
+        loader = self.loader
+        with loader.lock:
+            for name in sorted(names):
+                if name not in self.namespace and self._is_pending(name):
+                    loader.load(loader.component_of[self._manifest.names[name].key])
+
+    def _code_loaded(self, code: types.CodeType) -> None:
+        needs = needs_of_code(code)
+        if needs.everything:
+            self._prefetch(set(self._manifest.names))
+        else:
+            self._prefetch(needs.names & set(self._manifest.names))
+
+    def _bind(self, name: str, value: Any) -> None:
+        """Bind a loaded value, unless the cell bound the name first."""
+        self.namespace.setdefault(name, value)
+
+    def _fetch_ambient(self, key: str) -> Any:
+        loader = self.loader
+        cid = loader.component_of.get(key)
+        if cid is None:
+            return None
+        if cid not in loader.loaded:
+            loader.load(cid)
+        value = loader.values.get(key)
+        return None if type(value) is LostObject else value
+
+    # --- after the cell ---------------------------------------------------------------------
+
+    def save(self) -> dict[str, Any]:
+        """Save what changed and report it; never raises for an object of the user's."""
+        start = time.perf_counter()
+        loader = self.loader
+        report: dict[str, Any] = {
+            "saved": [],
+            "unchanged": 0,
+            "lost": [],
+            "deleted": [],
+            "bytes_written": 0,
+            "restore_ms": round(loader.seconds * 1e3, 3),
+            "save_ms": 0.0,
+            "loaded": sorted(set(loader.touched)),
+        }
+        try:
+            with loader.lock:
+                outcome = self._save()
+            report["saved"] = outcome.saved
+            report["unchanged"] = outcome.unchanged
+            report["lost"] = outcome.lost
+            report["deleted"] = sorted(outcome.deleted)
+            report["bytes_written"] = self._store.bytes_written
+        except Exception as error:
+            report["error"] = f"{type(error).__name__}: {error}"
+        if self._problem:
+            report["error"] = self._problem
+        report["save_ms"] = round((time.perf_counter() - start) * 1e3, 3)
+        return report
+
+    def _save(self) -> Outcome:
+        loader = self.loader
+        loader.registry.cell = self.cell
+        names = {
+            name: value
+            for name, value in self.namespace.items()
+            if isinstance(name, str)
+            and name != "__builtins__"
+            and not (name in self._base and self._base[name] is value)
+        }
+        gone = {
+            name
+            for name, entry in self._manifest.names.items()
+            if name not in self.namespace and loader.component_of.get(entry.key) in loader.loaded
+            and loader.component_of.get(entry.key) not in loader.failed
+        }
+        assert self._ambient is not None
+        plain, nodes = self._ambient.capture(loader.values)
+        outcome = Saver(loader, self._store).save(names, nodes, self.cell, gone)
+        manifest = outcome.manifest
+        manifest.parent = self._manifest_name
+        manifest.step = self.step
+        manifest.ambient = plain if self._began else self._manifest.ambient
+        manifest.unset = sorted(
+            (set(self._manifest.unset) | set(self._base)) - set(self.namespace) - set(manifest.names)
+        )
+        self._finish(manifest)
+        return outcome
+
+    def _finish(self, manifest: Manifest) -> None:
+        data = manifest.to_json()
+        from .store import digest
+
+        self._store.write_manifest(f"{manifest.sequence:06d}-{digest(data)[:16]}.json", data)
