@@ -1,0 +1,406 @@
+"""What the REST API does, without HTTP: looks things up in the log, checks the owner, asks the engine.
+
+The methods of `SandboxService` block on the database and are called in worker threads; those of
+`StateFiles` are coroutines of the server's event loop, because engines are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from ..engines.base import no_progress
+from ..errors import (
+    EngineError,
+    EngineUnavailableError,
+    SandboxNotFoundError,
+    StepNotFoundError,
+)
+from ..log import SandboxLock
+from ..steps import root_key
+from . import views
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Sequence
+
+    from ..engines.base import Engine
+    from ..log import LogStore, SandboxRow
+    from ..settings import Settings
+    from ..steps import Result, Step
+
+PAGE = 500
+"""Steps in one answer."""
+
+LOCK_SECONDS = 20.0
+"""How long a change waits for a running cell."""
+
+ID_LENGTH = 32
+"""Digits of a step's id; a sequence number has fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A file whose bytes are in the blob store."""
+
+    path: str
+    blob: str
+    size: int
+    mime: str
+
+
+class SandboxService:
+    """The log, as one owner may see it.
+
+    Parameters
+    ----------
+    settings
+        Of the server's process; they must name the same log as the kernels'.
+    log
+        An open log.
+    """
+
+    def __init__(self, settings: Settings, log: LogStore) -> None:
+        self.settings = settings
+        self.log = log
+
+    # -- sandboxes -----------------------------------------------------------------------------
+
+    def sandboxes(self, owner: str, notebooks: Sequence[str] | None) -> list[dict[str, Any]]:
+        """Show the owner's sandboxes, the last active first; of some notebooks or of all."""
+        found: list[SandboxRow] = []
+        for notebook in notebooks if notebooks is not None else [None]:
+            found += self.log.sandboxes(owner, notebook)
+        unique = {sandbox.id: sandbox for sandbox in found}.values()
+        ordered = sorted(unique, key=lambda row: (row.last_activity, row.created), reverse=True)
+        return [views.sandbox_view(sandbox) for sandbox in ordered]
+
+    def sandbox(self, owner: str, sandbox_id: str) -> SandboxRow:
+        """Return a sandbox.
+
+        Raises
+        ------
+        SandboxNotFoundError
+            There is none, or it is somebody else's: the two must not be told apart.
+        """
+        sandbox = self.log.sandbox(sandbox_id)
+        # The log takes a prefix of an id, too; an address is the whole one.
+        if sandbox.owner != owner or sandbox.id != sandbox_id:
+            raise SandboxNotFoundError(sandbox_id)
+        return sandbox
+
+    def sandbox_detail(self, owner: str, sandbox_id: str) -> dict[str, Any]:
+        """Show one sandbox."""
+        return views.sandbox_view(self.sandbox(owner, sandbox_id))
+
+    def begin(self, owner: str, notebook: str) -> dict[str, Any]:
+        """Return the sandbox that the notebook's kernel continues, a new one if there is none."""
+        latest = self.log.latest_sandbox(owner, notebook)
+        return views.sandbox_view(latest or self.log.create_sandbox(owner, notebook))
+
+    def restart(self, owner: str, sandbox_id: str) -> dict[str, Any]:
+        """End a sandbox and begin an empty one for the same notebook."""
+        sandbox = self.sandbox(owner, sandbox_id)
+        self.log.end_sandbox(sandbox.id)
+        return views.sandbox_view(self.log.create_sandbox(owner, sandbox.notebook))
+
+    def reopen(self, owner: str, sandbox_id: str, seq: int | None) -> dict[str, Any]:
+        """Begin a sandbox that continues an older one from its end or from one of its steps.
+
+        The older one stays as it is; the new one is the notebook's last active one, so its kernel
+        takes it up when it starts next.
+        """
+        from ..sandbox import fork
+
+        self.sandbox(owner, sandbox_id)
+        return views.sandbox_view(fork(self.log, sandbox_id, seq))
+
+    def rewind(self, owner: str, sandbox_id: str, seq: int) -> dict[str, Any]:
+        """Let the next cell continue from an earlier step (0: the base); nothing is deleted."""
+        from ..sandbox import rewind
+
+        with self._lock(owner, sandbox_id):
+            step = rewind(self.log, sandbox_id, seq)
+        return views.step_view(step, self.log.result(step.id))
+
+    @contextmanager
+    def _lock(self, owner: str, sandbox_id: str) -> Iterator[None]:
+        """Hold the right to append; a cell that runs has it for as long as it runs."""
+        lock = SandboxLock(self.settings, self.sandbox(owner, sandbox_id).id, holder="the panel")
+        lock.acquire(LOCK_SECONDS)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    # -- steps ---------------------------------------------------------------------------------
+
+    def steps(self, owner: str, sandbox_id: str, after: int, limit: int) -> dict[str, Any]:
+        """Show the steps after a sequence number, in order."""
+        self.sandbox(owner, sandbox_id)
+        limit = max(1, min(limit, PAGE))
+        rows = self.log.steps(sandbox_id, after=after, limit=limit + 1, outputs=False)
+        shown = [views.step_view(step, result) for step, result in rows[:limit]]
+        return {"steps": shown, "more": len(rows) > limit}
+
+    def inherited(self, owner: str, sandbox_id: str) -> dict[str, Any]:
+        """Show the steps of other sandboxes that a fork continues, in order."""
+        parent = self.sandbox(owner, sandbox_id).parent_step
+        rows = self.log.chain(parent, outputs=False) if parent else []
+        mine: dict[str, bool] = {}
+        for step, _ in rows:
+            if step.sandbox_id not in mine:
+                mine[step.sandbox_id] = self.log.sandbox(step.sandbox_id).owner == owner
+        shown = [views.step_view(step, result) for step, result in rows if mine[step.sandbox_id]]
+        return {"steps": shown, "more": False}
+
+    def step(self, owner: str, sandbox_id: str, name: str) -> tuple[Step, Result | None]:
+        """Return one step and its result.
+
+        Parameters
+        ----------
+        name
+            Its sequence number, or its id.
+
+        Raises
+        ------
+        StepNotFoundError
+            There is none in this sandbox.
+        """
+        self.sandbox(owner, sandbox_id)
+        if len(name) == ID_LENGTH:
+            step = self.log.step(name)
+            if step.sandbox_id != sandbox_id:
+                raise StepNotFoundError(name)
+            return step, self.log.result(name)
+        rows = self.log.steps(sandbox_id, after=int(name) - 1, limit=1)
+        if not rows or rows[0][0].seq != int(name):
+            raise StepNotFoundError(name)
+        return rows[0]
+
+    def step_detail(self, owner: str, sandbox_id: str, name: str) -> dict[str, Any]:
+        """Show everything about one step."""
+        return views.step_detail(*self.step(owner, sandbox_id, name))
+
+    def tip(self, owner: str, sandbox_id: str) -> Step | None:
+        """Return the step whose state is the sandbox's present one; None: the base."""
+        return self.log.tip(self.sandbox(owner, sandbox_id).id)
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def artifacts(self, owner: str, sandbox_id: str) -> list[dict[str, Any]]:
+        """Show every file that steps exported or that was put in, oldest first."""
+        self.sandbox(owner, sandbox_id)
+        return [views.artifact_view(item) for item in self.log.artifacts(sandbox_id)]
+
+    def artifact(self, owner: str, sandbox_id: str, name: str, path: str) -> Stored:
+        """Return where the bytes of a step's file are.
+
+        Parameters
+        ----------
+        name
+            The step, by sequence number or id.
+
+        Raises
+        ------
+        FileNotFoundError
+            The step has no such file, or its bytes were not kept.
+        """
+        step, result = self.step(owner, sandbox_id, name)
+        for item in self.log.artifacts(sandbox_id, step.id):
+            if item.path == path:
+                mime = views.guess_mime(path) if item.role == "upload" else item.mime
+                return Stored(path, item.blob, item.size, mime)
+        for change in views.files_of(step, result):
+            if change["path"] == path:
+                raise FileNotFoundError(f"{path!r}: {change['skipped'] or 'it was deleted'}")
+        raise FileNotFoundError(repr(path))
+
+    def find(self, owner: str, sandbox_id: str, name: str, path: str) -> Stored:
+        """Return a file of a step that may belong to another sandbox of the owner.
+
+        A fork shows files of the sandbox it continues; their steps are named by id.
+        """
+        if len(name) == ID_LENGTH:
+            sandbox_id = self.log.step(name).sandbox_id
+        try:
+            return self.artifact(owner, sandbox_id, name, path)
+        except SandboxNotFoundError:
+            raise StepNotFoundError(name) from None
+
+    def known_files(self, step: Step) -> dict[str, dict[str, Any]]:
+        """Return the files that the log knows in the state after a step, by path.
+
+        Only uploads and exported files are known this way; it needs no engine.
+        """
+        known: dict[str, dict[str, Any]] = {}
+        for one, result in self.log.chain(step.id, outputs=False):
+            for item in views.files_of(one, result):
+                if item["kind"] == "deleted":
+                    known.pop(item["path"], None)
+                elif item["kind"] != "output":
+                    known[item["path"]] = item | {"step": one.seq}
+        return known
+
+    def upload(
+        self, owner: str, sandbox_id: str, files: list[tuple[str, BinaryIO]]
+    ) -> dict[str, Any]:
+        """Log files that were put in, as one step."""
+        from ..sandbox import upload_files
+
+        with self._lock(owner, sandbox_id):
+            # Dropping the same file twice is one attachment.
+            done = upload_files(self.log, sandbox_id, files, self.settings, reuse_equal=True)
+        result = self.log.result(done.step.id) if done.step else None
+        return {
+            "step": views.step_view(done.step, result) if done.step else None,
+            "paths": list(dict.fromkeys(done.paths.values())),
+            "skipped": [
+                {"name": name, "size": None, "why": why} for name, why in done.skipped.items()
+            ],
+        }
+
+    def chain(self, step: Step) -> list[tuple[Step, Result | None]]:
+        """Return the steps from the base to a step."""
+        return self.log.chain(step.id, outputs=False)
+
+    # -- blobs ---------------------------------------------------------------------------------
+
+    def open_blob(self, digest: str) -> BinaryIO:
+        """Open a blob for reading."""
+        return self.log.blobs.open(digest)
+
+
+class StateFiles:
+    """Files of any step's state: from the engine where it holds the state, else from the log.
+
+    Parameters
+    ----------
+    service
+        The log.
+    """
+
+    def __init__(self, service: SandboxService) -> None:
+        self._service = service
+        self._engine: Engine | None = None
+        self._lock = asyncio.Lock()
+
+    async def engine(self) -> Engine | None:
+        """Return the engine, or None if there is none on this machine."""
+        async with self._lock:
+            if self._engine is None:
+                from ..engines.select import select_engine
+
+                try:
+                    self._engine = await select_engine(
+                        self._service.settings, self._service.log.blobs
+                    )
+                except EngineError:
+                    return None
+            return self._engine
+
+    async def close(self) -> None:
+        """Release the engine."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.close()
+
+    async def describe(self) -> dict[str, Any]:
+        """Return what the status shows of the engine."""
+        engine = await self.engine()
+        if engine is None:
+            return {"name": "none", "available": False, "reasons": ["No engine can be used here."]}
+        return {"name": engine.name} | await engine.describe()
+
+    async def holds(self, key: str) -> Engine | None:
+        """Return the engine if it holds a state now."""
+        engine = await self.engine()
+        try:
+            return engine if engine is not None and await engine.has(key) else None
+        except EngineError:
+            return None
+
+    async def listing(self, step: Step | None, path: str) -> dict[str, Any]:
+        """List a directory of a state.
+
+        Raises
+        ------
+        FileNotFoundError
+        """
+        if step is None:
+            return {"path": path, "type": "directory", "complete": True, "entries": []}
+        engine = await self.holds(step.key)
+        if engine is not None:
+            infos = await engine.files(step.key, path)
+            entries = [
+                {"path": info.path, "kind": info.kind, "size": info.size, "mtime": info.mtime}
+                for info in infos
+            ]
+            return {"path": path, "type": "directory", "complete": True, "entries": entries}
+        known = await asyncio.to_thread(self._service.known_files, step)
+        return {
+            "path": path,
+            "type": "directory",
+            "complete": False,
+            "entries": _listing(known, path),
+        }
+
+    async def stat(self, step: Step, path: str) -> tuple[str, int]:
+        """Return kind (``file``, ``directory`` ...) and size of a path in a state the engine holds.
+
+        Raises
+        ------
+        FileNotFoundError, KeyError
+        """
+        engine = await self.holds(step.key)
+        if engine is None:
+            raise KeyError(step.key)
+        parent, _, name = path.rpartition("/")
+        for info in await engine.files(step.key, parent):
+            if info.path.rpartition("/")[2] == name:
+                return info.kind, info.size
+        raise FileNotFoundError(path)
+
+    async def restore(self, step: Step) -> None:
+        """Make the state after a step exist, by replay where it is not cached.
+
+        Raises
+        ------
+        EngineError, LogError, StorageFullError
+        """
+        engine = await self.engine()
+        if engine is None:
+            raise EngineUnavailableError("No engine can be used here.")
+        from ..sandbox.chains import to_chain
+
+        rows = await asyncio.to_thread(self._service.chain, step)
+        first = rows[0][0]
+        base = await engine.prepare(no_progress, first.base_digest)
+        chain = to_chain(rows, root_key(first.base_digest, first.runner_digest))
+        await engine.ensure(chain, base=base, sandbox_id=step.sandbox_id)
+
+    async def read(self, step: Step, path: str, offset: int, length: int) -> AsyncIterator[bytes]:
+        """Read a part of a file of a state the engine holds."""
+        engine = await self.holds(step.key)
+        if engine is None:
+            raise KeyError(step.key)
+        async for chunk in engine.read(step.key, path, offset=offset, length=length):
+            yield chunk
+
+
+def _listing(known: dict[str, dict[str, Any]], path: str) -> list[dict[str, Any]]:
+    prefix = path + "/" if path else ""
+    entries: dict[str, dict[str, Any]] = {}
+    for name, item in known.items():
+        if not name.startswith(prefix):
+            continue
+        first, slash, _ = name[len(prefix) :].partition("/")
+        full = prefix + first
+        if slash:
+            entries.setdefault(full, {"path": full, "kind": "directory", "size": 0, "mtime": None})
+        else:
+            entries[full] = {"path": full, "kind": "file", "size": item["size"], "mtime": None}
+    if path and not entries:
+        raise FileNotFoundError(path)
+    return sorted(entries.values(), key=lambda entry: str(entry["path"]))
