@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dagger_kernel.server.multipart import (
@@ -38,13 +38,14 @@ def read(body, cuts):
     return parts, reader.complete
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(NAMES, TRICKY), max_size=4),
     st.lists(st.integers(0, 600), max_size=30),
 )
 def test_any_cut_of_the_body_gives_the_same_files(files, cuts):
     # Bytes that are the boundary itself cannot be sent with it; browsers choose another one.
-    files = [(name, data.replace(b"\r\n--xyz", b"")) for name, data in files]
+    assume(not any(b"\r\n--xyz" in data for _, data in files))
     assert read(multipart(files)["body"], cuts) == (files, True)
 
 
@@ -64,6 +65,7 @@ def test_preamble_and_epilogue_are_skipped():
     assert read(body, [3, 50]) == ([("a", b"1")], True)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_garbage_is_refused_or_ignored(garbage):
     try:
