@@ -86,6 +86,10 @@ def unpack(archive: BinaryIO, layer: Path) -> None:
                 place = _inside(layer, directory)
                 place.mkdir(parents=True, exist_ok=True)
                 os.symlink(member.linkname, place / base)
+            elif member.isfifo():
+                place = _inside(layer, directory)
+                place.mkdir(parents=True, exist_ok=True)
+                os.mkfifo(place / base, member.mode & 0o777)
             else:
                 tar.extract(member, layer, filter=_keep_modes)
 
