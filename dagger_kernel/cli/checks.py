@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
     from dagger_kernel.settings import Settings
 
-OK, WARNING, MISSING = "ok", "warning", "missing"
+OK, NOTE, MISSING = "ok", "note", "missing"
+
+NOT_SHOWN = ("engine", "name", "available", "base", "base_built", "layers", "rooms", "step_seconds")
+"""What of an engine's description only ``--json`` shows."""
 
 MIN_FREE = 200 << 20
 """Bytes below which not even a base fits."""
@@ -35,7 +38,7 @@ class Check:
     name
         What was looked at.
     state
-        ``ok``, ``warning`` (works, but) or ``missing``.
+        ``ok``, ``note`` (cells can run, but) or ``missing``.
     found
         What is there.
     remedy
@@ -65,23 +68,31 @@ def of_settings(settings: Settings) -> Iterator[Check]:
     yield _guarded("CA bundle", _ca_bundle, settings)
 
 
-def of_engine(name: str, description: dict[str, Any]) -> Iterator[Check]:
-    """Check what an engine says of itself (`Engine.describe`)."""
-    title = f"{name} engine"
-    facts = ", ".join(
-        f"{key.replace('_', ' ')} {_short(value)}"
+def of_engine(name: str, description: dict[str, Any], *, needed: bool) -> Check:
+    """Check what an engine says of itself (`Engine.describe`).
+
+    Parameters
+    ----------
+    needed
+        Whether no cell can run without it.
+    """
+    facts = [
+        f"{key.replace('_', ' ')} {value}"
         for key, value in description.items()
-        if key not in ("available", "reasons", "remedies", "name")
-        and isinstance(value, (str, int, float))
-        if value not in ("", None)
-    )
+        if isinstance(value, (str, int, float)) and value != "" and key not in NOT_SHOWN
+    ]
+    if "base_built" in description:
+        facts.append("base built" if description["base_built"] else "base not built yet")
     reasons = [str(reason) for reason in description.get("reasons", [])]
-    remedies = " ".join(str(remedy) for remedy in description.get("remedies", []))
-    if description.get("available"):
-        state = WARNING if reasons else OK
-        yield Check(name=title, state=state, found="; ".join([*reasons, facts]), remedy=remedies)
-    else:
-        yield Check(name=title, state=MISSING, found="; ".join(reasons) or facts, remedy=remedies)
+    remedy = " ".join(str(remedy) for remedy in description.get("remedies", []))
+    if not description["available"]:
+        state = MISSING if needed else NOTE
+        return Check(
+            name=f"{name} engine", state=state, found=" ".join(reasons) or "?", remedy=remedy
+        )
+    state = NOTE if reasons else OK
+    found = "; ".join([*reasons, ", ".join(facts)])
+    return Check(name=f"{name} engine", state=state, found=found, remedy=remedy)
 
 
 def _guarded(name: str, check: Callable[[Settings], Check], settings: Settings) -> Check:
@@ -124,7 +135,7 @@ def _system() -> Check:
     linux = sys.platform == "linux"
     return Check(
         name="system",
-        state=OK if linux else WARNING,
+        state=OK if linux else NOTE,
         found=f"{platform.system()} {platform.release()} {platform.machine()}",
         remedy=""
         if linux
@@ -145,7 +156,7 @@ def _kernelspec() -> Check:
         return Check(name="kernels", state=OK, found=listed)
     return Check(
         name="kernels",
-        state=WARNING,
+        state=NOTE,
         found="Jupyter does not see the kernel 'dagger' from this environment",
         remedy="Run `dagger-kernel install --user`.",
     )
@@ -176,7 +187,7 @@ def _data_directory(settings: Settings) -> Check:
 
 def _disk(settings: Settings) -> Check:
     free = shutil.disk_usage(_nearest(settings.data_path)).free
-    state = OK if free >= GOOD_FREE else WARNING if free >= MIN_FREE else MISSING
+    state = OK if free >= GOOD_FREE else NOTE if free >= MIN_FREE else MISSING
     return Check(
         name="disk space",
         state=state,
@@ -217,8 +228,3 @@ def _nearest(path: Path) -> Path:
     while not path.exists() and path.parent != path:
         path = path.parent
     return path
-
-
-def _short(value: object) -> str:
-    text = str(value)
-    return text[:12] if len(text) == 64 and text.isalnum() else text

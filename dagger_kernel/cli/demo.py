@@ -86,7 +86,10 @@ def _run_notebook(name: str, directory: Path, kernel: str, settings: Settings) -
     )
     start, failed = time.perf_counter(), ""
     try:
-        client.execute(env=os.environ | {"DAGGER_KERNEL_SANDBOX": sandbox_id})
+        # What the kernel's process itself has to say is not the notebook's.
+        with (directory / "kernel.log").open("ab") as messages:
+            environment = os.environ | {"DAGGER_KERNEL_SANDBOX": sandbox_id}
+            client.execute(env=environment, stderr=messages)
     except CellExecutionError as error:
         failed = f"{error.ename}: {error.evalue}"
     finally:

@@ -19,17 +19,14 @@ if TYPE_CHECKING:
 
 ENGINES = ("local", "dagger")
 NO_BLOBS: Any = None
-MARKS = {
-    checks.OK: "[green]ok[/]",
-    checks.WARNING: "[yellow]note[/]",
-    checks.MISSING: "[red]missing[/]",
-}
+COLORS = {checks.OK: "green", checks.NOTE: "yellow", checks.MISSING: "red"}
 
 
 def run(*, measure: bool | None, as_json: bool) -> None:
     """Look, report, and exit with `ExitCode.PROBLEM` if no cell can run."""
     found = list(checks.of_machine())
     engines: dict[str, Any] = {}
+    usable: list[str] = []
     try:
         settings = Settings.load()
     except SettingError as error:
@@ -38,10 +35,12 @@ def run(*, measure: bool | None, as_json: bool) -> None:
         found += checks.of_settings(settings)
         for name in ENGINES:
             engines[name] = asyncio.run(_look_at(name, settings, measure))
-            found += checks.of_engine(name, engines[name])
-    blocked = [one for one in found if one.state == checks.MISSING and "engine" not in one.name]
-    usable = [name for name in engines if engines[name].get("available")]
-    ok = not blocked and bool(usable)
+        wanted = [name for name in ENGINES if settings.engine in (name, "auto")]
+        usable = [name for name in wanted if engines[name]["available"]]
+        for name in ENGINES:
+            needed = name in wanted and not usable
+            found.append(checks.of_engine(name, engines[name], needed=needed))
+    ok = bool(usable) and all(one.state != checks.MISSING for one in found)
     if as_json:
         report = {"ok": ok, "checks": [asdict(one) for one in found], "engines": engines}
         output.print_json(_without_secrets(report))
@@ -56,7 +55,14 @@ async def _look_at(name: str, settings: Settings, measure: bool | None) -> dict[
 
     settings = replace(settings, engine=name)
     # Describing needs no blobs, and a doctor must not make a log where there is none.
-    engine = await select_engine(settings, NO_BLOBS)
+    try:
+        engine = await select_engine(settings, NO_BLOBS)
+    except ImportError as error:
+        return {
+            "available": False,
+            "reasons": [f"It cannot be loaded: {error}."],
+            "remedies": ["Install dagger-kernel with all its dependencies again."],
+        }
     description: dict[str, Any] = {"available": False}
     try:
         description = await engine.describe()
@@ -92,9 +98,10 @@ def _print(found: list[Check], engines: dict[str, Any], usable: list[str], *, ok
     width = max(len(one.name) for one in found)
     for one in found:
         text = escape(_redact(output.clean(one.found)))
-        console.print(f"{MARKS[one.state]:>12} [bold]{one.name:<{width}}[/]  {text}")
+        mark = f"[{COLORS[one.state]}]{one.state:<7}[/]"
+        console.print(f"{mark}  [bold]{one.name:<{width}}[/]  {text}")
         if one.remedy:
-            console.print(f"{'':8}{'':{width}}  -> {escape(_redact(one.remedy))}")
+            console.print(f"{'':9}{'':{width}}  -> {escape(_redact(one.remedy))}")
     for name in usable:
         seconds = engines[name].get("step_seconds")
         if seconds is not None:

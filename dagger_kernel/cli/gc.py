@@ -31,6 +31,9 @@ def run(*, as_json: bool) -> None:
 
 def _remove(path: Path) -> int:
     """Remove a directory; return its size on disk, in bytes."""
+    if path.is_symlink():
+        path.unlink()  # what it leads to is not ours
+        return 0
     if not path.is_dir():
         return 0
     size = 0

@@ -52,12 +52,17 @@ async def _prepare(settings: Settings, blobs: BlobSource, progress: Progress) ->
         await engine.close()
 
 
+LINE_SECONDS = 2.0
+"""Without a terminal: at most one line of progress in so many seconds."""
+
+
 class Progress:
-    """Shows short texts about long work: one changing line on a terminal, else a line each."""
+    """Shows short texts about long work: one changing line on a terminal, else a line now and then."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
         self._last = ""
+        self._shown = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -78,5 +83,6 @@ class Progress:
         self._last = text
         if self._terminal:
             print(f"\r\x1b[2K{text[:100]}", end="", file=sys.stderr, flush=True)
-        elif text:
-            print(f"  {text}", file=sys.stderr, flush=True)
+        elif text and time.monotonic() - self._shown >= LINE_SECONDS:
+            self._shown = time.monotonic()
+            print(f"   {text}", file=sys.stderr, flush=True)

@@ -26,6 +26,7 @@ def test_one_engine_is_enough(cli, engines):
     assert ran.code == 0, ran.out
     assert "Cells can run here, on the local engine." in ran.out
     assert "Set it." in ran.out
+    assert "missing" not in ran.out
     report = cli("doctor", "--json").json
     assert report["ok"] is True
     assert {"name", "state", "found", "remedy"} == set(report["checks"][0])
@@ -42,6 +43,13 @@ def test_no_engine(cli, engines):
     assert "No user namespaces." in ran.out
     assert "Allow." in ran.out
     assert cli("doctor", "--json").json["ok"] is False
+
+
+def test_the_engine_that_was_asked_for(cli, engines, monkeypatch):
+    monkeypatch.setenv("DAGGER_KERNEL_ENGINE", "dagger")
+    ran = cli("doctor")
+    assert ran.code == 1
+    assert "Nothing is set." in ran.out
 
 
 def test_measured_time_is_shown(cli, engines):
