@@ -60,7 +60,6 @@ class SessionHolder:
                     settings,
                     sandbox_id=settings.sandbox or None,
                     notebook=self.notebook,
-                    kernel_name=self._kernel_name,
                 )
             return self._session
 
@@ -82,7 +81,7 @@ class SessionHolder:
             await session.close()
             settings = Settings.load(self._environ, sandbox="")
             self._session = await SandboxSession.open(
-                settings, sandbox_id=None, notebook=self.notebook, kernel_name=self._kernel_name
+                settings, sandbox_id=None, notebook=self.notebook
             )
         self._session.start_warming()
         return self._session

@@ -17,7 +17,7 @@ LISTENED = frozenset(("stream", "display", "result", "clear", "error", "comm", "
 class RunningStep:
     """A `StepHandler` between a room and a listener."""
 
-    def __init__(self, listener: StepListener, execution_count: int) -> None:
+    def __init__(self, listener: StepListener, execution_count: int | None) -> None:
         self._listener = listener
         self._count = execution_count
         self.outputs = Outputs()

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import getpass
 import uuid
-from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
-from ..engines.base import Base, ChainStep, Engine, FileInfo, Outcome, Room, no_progress
-from ..engines.select import select_engine
-from ..errors import DaggerKernelError, EngineError, RoomLostError, SandboxDisabledError
-from ..log import LogStore, SandboxLock, Slots
+from ..engines.base import FileInfo, Outcome, Progress, Room, no_progress
+from ..errors import EngineError, SandboxDisabledError
+from ..log import LogStore
 from ..settings import Settings, maximum_limits
-from ..steps import Kind, Result, Status, Step, child_key, content_nonce, fresh_nonce, root_key
-from .cell import Cell, CellResult, InterruptedByUser, SilentListener, StepListener
-from .chains import cell_request, chain_root, chain_step, to_chain
-from .drift import DriftFinder
+from ..steps import Kind, Result, Status, Step, child_key
+from .cell import Cell, CellResult, SilentListener, StepListener
+from .chains import cell_request
 from .history import rewind
 from .logbook import Logbook
+from .rooms import Rooms
 from .running import RunningStep
-from .standby import Standby
+from .tip import Tip
+from .turn import Turn
 from .uploads import Uploaded, upload_files
 
-T = TypeVar("T")
-LOCK_SECONDS = 10.0
+REPEATABLE = (Status.OK, Status.ERROR)
 
 
 class SandboxSession:
@@ -34,38 +30,20 @@ class SandboxSession:
     Cells run one after another. The engine is chosen and connected when it is first needed.
     """
 
-    def __init__(
-        self, settings: Settings, logbook: Logbook, log: LogStore, sandbox_id: str
-    ) -> None:
+    def __init__(self, settings: Settings, logbook: Logbook, log: LogStore, sandbox_id: str) -> None:
         self.settings = settings
         self.id = sandbox_id
+        self.number = 0
         self._logbook = logbook
         self._log = log
-        self._engine: Engine | None = None
-        self._base: Base | None = None
-        self._recorded_base: tuple[str, str] | None = None  # engine, digest
-        self._standby = Standby(settings.standby_idle_seconds)
-        self._turn = asyncio.Lock()
-        self._tip: Step | None = None
-        self._chain: list[ChainStep] = []
-        self._results: dict[str, Result] = {}
-        self._drift = DriftFinder(self._results)
+        self._tip = Tip(logbook, log, sandbox_id)
+        self._turn = Turn(settings, logbook, sandbox_id)
+        self._rooms = Rooms(settings, log.blobs, self._tip, sandbox_id)
         self._room: Room | None = None
-        self._opening: asyncio.Task[Any] | None = None
-        self._committing: asyncio.Task[None] | None = None
-        self._warming: asyncio.Task[None] | None = None
-        self._interrupted = False
-        self._lock = SandboxLock(settings, sandbox_id)
-        self.next_execution_count = 1
 
     @classmethod
     async def open(
-        cls,
-        settings: Settings,
-        *,
-        sandbox_id: str | None = None,
-        notebook: str = "",
-        kernel_name: str = "",  # noqa: ARG003
+        cls, settings: Settings, *, sandbox_id: str | None = None, notebook: str = ""
     ) -> SandboxSession:
         """Open a sandbox: the named one, the notebook's latest one, or a new one.
 
@@ -86,7 +64,8 @@ class SandboxSession:
             if row is None:
                 row = await logbook.call(log.create_sandbox, owner, notebook)
             session = cls(settings, logbook, log, row.id)
-            await session._load()
+            await session._tip.load()
+            session.number = await logbook.call(log.start_session, row.id)
         except BaseException:
             await logbook.close()
             raise
@@ -95,41 +74,17 @@ class SandboxSession:
     @property
     def engine_name(self) -> str:
         """Name of the engine, empty before it was needed."""
-        return self._engine.name if self._engine else ""
+        return self._rooms.engine_name
 
     @property
-    def tip(self) -> Step | None:
-        """The step whose state the next one continues."""
-        return self._tip
-
-    async def _load(self) -> None:
-        """Read the chain from the log."""
-        tip = await self._logbook.call(self._log.tip, self.id)
-        steps = await self._logbook.call(self._log.chain, tip.id) if tip else []
-        self._tip = tip
-        self._chain = to_chain(steps, chain_root(steps))
-        # An upload may come before any base: the first step that ran tells it.
-        ran = next((step for step, _ in steps if step.base_digest and step.engine), None)
-        self._recorded_base = (ran.engine, ran.base_digest) if ran else None
-        self._results.clear()
-        self._results.update({step.key: result for step, result in steps if result})
-        counts = [result.execution_count or 0 for _, result in steps if result]
-        self.next_execution_count = max(counts, default=0) + 1
+    def next_execution_count(self) -> int:
+        """The last logged cell's number + 1."""
+        return self._tip.next_execution_count
 
     def start_warming(self) -> None:
         """Prepare the engine and a standby in the background, if that needs no base build."""
-        if self._warming is None and self.settings.enabled:
-            self._warming = asyncio.create_task(self._warm())
-
-    async def _warm(self) -> None:
-        try:
-            engine = await self._get_engine()
-            report = await engine.describe()
-            if report.get("base_built"):
-                await self._prepare_base(no_progress)
-                self._prepare_standby()
-        except (DaggerKernelError, OSError):
-            pass  # the first cell meets the same error and tells it
+        if self.settings.enabled:
+            self._rooms.start_warming()
 
     async def run(self, cell: Cell, listener: StepListener) -> CellResult:
         """Run a cell as the next step.
@@ -138,47 +93,58 @@ class SandboxSession:
         ------
         SandboxDisabledError, InterruptedByUser, CapacityError, SandboxBusyError, EngineError,
         LogError, StorageFullError
-            The cell was not run.
+            The cell was not run; or, a `RoomLostError` that has ``started``, it was and its result
+            is not known: then the log says so.
         """
         if not self.settings.enabled:
             raise SandboxDisabledError
-        async with self._turn:
-            self._interrupted = False
 
-            def progress(text: str) -> None:
-                listener.event({"type": "progress", "text": text}, b"")
+        def progress(text: str) -> None:
+            listener.event({"type": "progress", "text": text}, b"")
 
-            async with self._holding():
-                slots = Slots(self.settings, self.settings.engine)
-                slot = await self._interruptible(self._take_slot(slots, progress))
-                try:
-                    return await self._run(cell, listener, progress)
-                finally:
-                    await self._logbook.call(slot.release)
+        async with self._turn.sandbox(progress):
+            engine = await self._turn.interruptible(self._rooms.engine())
+            async with self._turn.place(engine.name, progress):
+                await self._tip.refresh()
+                room = await self._turn.interruptible(self._rooms.take(cell, progress))
+                return await self._run_in(room, cell, listener)
 
-    async def _take_slot(self, slots: Slots, progress: Any) -> Any:
-        loop = asyncio.get_running_loop()
-
-        def position(place: int) -> None:
-            text = f"waiting for a free place: {place} in the queue" if place else ""
-            loop.call_soon_threadsafe(progress, text)
-
-        return await asyncio.to_thread(slots.acquire, position)
-
-    async def _run(self, cell: Cell, listener: StepListener, progress: Any) -> CellResult:
-        tip = await self._logbook.call(self._log.tip, self.id)
-        if (tip.id if tip else None) != (self._tip.id if self._tip else None):
-            await self._load()  # somebody else appended: another kernel, the server, an upload
-        room = await self._interruptible(self._take_room(cell, progress))
-        drift, self._drift.lines = self._drift.lines, []
-        running = RunningStep(listener, cell.execution_count if cell.store_history else 0)
+    async def _run_in(self, room: Room, cell: Cell, listener: StepListener) -> CellResult:
+        drift, self._tip.drift.lines = self._tip.drift.lines, []
+        running = RunningStep(listener, cell.execution_count if cell.store_history else None)
         step = self._new_step(cell, room)
-        if not cell.silent:
-            try:
+        try:
+            if not cell.silent:
                 step = await self._logbook.call(self._log.append, step)
-            except BaseException:
-                await room.close()
-                raise
+            outcome = await self._deliver(room, step, cell, running)
+        except EngineError as error:
+            await room.close()
+            if not cell.silent:
+                await self._record_loss(step, running, error)
+            raise
+        except BaseException:
+            await room.close()
+            raise
+        if cell.silent:
+            await room.discard()
+            self._rooms.stand_by()
+            result = running.result(step, outcome, [])
+            return CellResult(step=None, result=result, outcome=outcome, drift=drift, files=[])
+        files, exported = await self._logbook.call(running.store_files, self._log.blobs)
+        repeatable = outcome.status in REPEATABLE
+        layer = None if repeatable else await self._keep_layer(room, step)
+        result = running.result(step, outcome, files, layer)
+        result = await self._logbook.call(self._log.finish, result)
+        self._tip.advance(step, result)
+        if repeatable:
+            self._rooms.commit_later(room, step.key)
+        else:
+            self._rooms.stand_by()
+        return CellResult(step=step, result=result, outcome=outcome, drift=drift, files=exported)
+
+    async def _deliver(
+        self, room: Room, step: Step, cell: Cell, running: RunningStep
+    ) -> Outcome:
         request = cell_request(step) | {
             "silent": cell.silent,
             "user_expressions": cell.user_expressions,
@@ -186,35 +152,18 @@ class SandboxSession:
         }
         self._room = room
         try:
-            outcome = await room.run(request, running)
-        except EngineError as error:
-            await room.close()
-            if not cell.silent:
-                await self._record_loss(step, running, error)
-            raise
+            return await room.run(request, running)
         finally:
             self._room = None
-        if cell.silent:
-            await room.discard()
-            self._prepare_standby()
-            result = running.result(step, outcome, [])
-            return CellResult(step=None, result=result, outcome=outcome, drift=drift, files=[])
-        files, exported = await self._logbook.call(running.store_files, self._log.blobs)
-        layer = await self._keep_unrepeatable(room, step, outcome)
-        result = running.result(step, outcome, files, layer)
-        result = await self._logbook.call(self._log.finish, result)
-        self._advance(step, result)
-        self._committing = asyncio.create_task(self._commit(room, step, outcome))
-        return CellResult(step=step, result=result, outcome=outcome, drift=drift, files=exported)
 
     def _new_step(self, cell: Cell, room: Room) -> Step:
-        assert self._engine is not None
-        assert self._base is not None
+        base = self._rooms.base
+        assert base is not None
         payload: dict[str, Any] = {
             "execution_count": cell.execution_count,
             "store_history": cell.store_history,
             "allow_stdin": cell.allow_stdin,
-            "session": cell.session,
+            "session": cell.session or self.number,
         }
         if cell.cell_id:
             payload["cell_id"] = cell.cell_id
@@ -224,86 +173,25 @@ class SandboxSession:
             id=uuid.uuid4().hex,
             sandbox_id=self.id,
             seq=0,
-            parent_id=self._tip.id if self._tip else None,
+            parent_id=self._tip.step.id if self._tip.step else None,
             kind=Kind.CELL,
             language=cell.language,
             source=cell.source,
             payload=payload,
             limits=(cell.limits or self.settings.limits).capped(maximum_limits()),
             nonce=room.nonce,
-            base_digest=self._base.digest,
-            runner_digest=self._base.runner_digest,
-            engine=self._engine.name,
+            base_digest=base.digest,
+            runner_digest=base.runner_digest,
+            engine=self._rooms.engine_name,
             key=child_key(room.parent_key, room.nonce),
         )
 
-    async def _take_room(self, cell: Cell, progress: Any) -> Room:
-        """Return a room on the tip: the standby if it fits, else a new one."""
-        if self._committing is not None:
-            await self._committing
-        await self._prepare_base(progress)
-        if self.settings.reuse == "shared":
-            content = [str(cell.language), cell.source, cell.execution_count]
-            return await self._open_room(content_nonce(content), progress)
-        room = await self._standby.take(self._tip_key())
-        return room or await self._open_room(fresh_nonce(), progress)
+    async def _keep_layer(self, room: Room, step: Step) -> str | None:
+        """Store the layer difference of a step that a replay cannot repeat; return its digest.
 
-    async def _open_room(self, nonce: str, progress: Any) -> Room:
-        engine = await self._get_engine()
-        assert self._base is not None
-        return await engine.open(
-            self._chain,
-            nonce,
-            base=self._base,
-            sandbox_id=self.id,
-            progress=progress,
-            replayed=self._drift.replayed,
-        )
-
-    def _tip_key(self) -> str:
-        assert self._base is not None
-        if self._chain:
-            return self._chain[-1].key
-        return root_key(self._base.digest, self._base.runner_digest)
-
-    async def _get_engine(self) -> Engine:
-        if self._engine is None:
-            self._engine = await select_engine(self.settings, self._log.blobs)
-        return self._engine
-
-    async def _prepare_base(self, progress: Any) -> None:
-        engine = await self._get_engine()
-        if self._base is None:
-            name, digest = self._recorded_base or ("", "")
-            self._base = await engine.prepare(progress, digest if name == engine.name else None)
-
-    def _prepare_standby(self) -> None:
-        if self.settings.standby and self.settings.reuse == "none" and self._base is not None:
-            self._standby.prepare(lambda: self._open_room(fresh_nonce(), no_progress))
-
-    def _advance(self, step: Step, result: Result) -> None:
-        entry = chain_step(step, result, self._tip_key())
-        if entry is not None:
-            self._chain.append(entry)
-        self._results[step.key] = result
-        self._tip = step
-        if result.execution_count:
-            self.next_execution_count = max(self.next_execution_count, result.execution_count + 1)
-
-    async def _commit(self, room: Room, step: Step, outcome: Outcome) -> None:
-        """Make the layer while the user reads, then the next standby."""
-        try:
-            if outcome.status in (Status.OK, Status.ERROR):
-                await room.commit(step.key)
-        except (DaggerKernelError, OSError):
-            return  # the layer is a cache entry: the next cell replays the step
-        self._prepare_standby()
-
-    async def _keep_unrepeatable(self, room: Room, step: Step, outcome: Outcome) -> str | None:
-        """Store the layer difference of a step that a replay cannot repeat; return its digest."""
-        if outcome.status in (Status.OK, Status.ERROR):
-            return None
-        engine = await self._get_engine()
+        None: it is larger than the setting ``layer_bytes``; then the step keeps no effect.
+        """
+        engine = await self._rooms.engine()
         await room.commit(step.key)
         archive = await engine.export_layer(step.key, self.settings.layer_bytes)
         if archive is None:
@@ -313,39 +201,17 @@ class SandboxSession:
 
     async def _record_loss(self, step: Step, running: RunningStep, error: EngineError) -> None:
         """Log that a step may have run but told no result: it has no effect."""
-        if not (isinstance(error, RoomLostError) and not error.started):
-            running.outputs.take({"type": "error", **error.as_error_content()})
-        outcome = Outcome(status=Status.LOST, reason="engine")
-        result = await self._logbook.call(self._log.finish, running.result(step, outcome, [], None))
-        self._advance(step, result)
-        self._prepare_standby()
-
-    async def _interruptible(self, work: Awaitable[T]) -> T:
-        """Wait for work before the cell starts; `interrupt` stops it.
-
-        Raises
-        ------
-        InterruptedByUser
-        """
-        task = asyncio.ensure_future(work)
-        self._opening = task
-        try:
-            return await task
-        except asyncio.CancelledError:
-            if self._interrupted:
-                raise InterruptedByUser from None
-            task.cancel()
-            raise
-        finally:
-            self._opening = None
+        running.outputs.take({"type": "error", **error.as_error_content()})
+        lost = running.result(step, Outcome(status=Status.LOST, reason="engine"), [])
+        self._tip.advance(step, await self._logbook.call(self._log.finish, lost))
+        self._rooms.stand_by()
 
     async def interrupt(self) -> None:
         """Interrupt what runs: the cell, or the queue, base build or replay before it. Idle: nothing."""
         if self._room is not None:
             await self._room.interrupt()
-        elif self._opening is not None:
-            self._interrupted = True
-            self._opening.cancel()
+        else:
+            self._turn.interrupt()
 
     async def ask(self, kind: str, content: dict[str, Any]) -> dict[str, Any]:
         """Answer ``complete``, ``inspect``, ``is_complete`` or ``variables`` on the tip's state.
@@ -354,42 +220,16 @@ class SandboxSession:
         ------
         DaggerKernelError, TimeoutError
         """
-        async with self._turn:
-            if self._committing is not None:
-                await self._committing
-            await self._prepare_base(no_progress)
-            room = await self._standby.peek(self._tip_key())
-            if room is None:
-                self._standby.prepare(lambda: self._open_room(fresh_nonce(), no_progress))
-                room = await self._standby.peek(self._tip_key())
-            if room is None:
-                return {}
-            return await room.ask(kind, content)
+        async with self._turn.sandbox():
+            await self._tip.refresh()
+            room = await self._rooms.waiting()
+            return await room.ask(kind, content) if room is not None else {}
 
     async def send_comm(self, message: dict[str, Any], buffers: list[bytes]) -> None:
         """Hand a comm message to the running cell; dropped when none runs."""
         if self._room is not None:
             sized = b"".join(len(b).to_bytes(4, "big") + b for b in buffers)
             await self._room.send_comm({**message, "buffers": len(buffers)}, sized)
-
-    def history(self, **query: Any) -> list[Any]:
-        """Return input history from the log; see `LogStore.history`."""
-        owner = self.settings.owner or getpass.getuser()
-        return self._log.history(owner, **query)
-
-    def status(self) -> dict[str, Any]:
-        """Return what ``%sandbox`` shows."""
-        return {
-            "id": self.id,
-            "engine": self.engine_name or self.settings.engine,
-            "base": self._base.description if self._base else "",
-            "base_digest": self._base.digest if self._base else "",
-            "steps": len(self._chain),
-            "tip": self._tip.seq if self._tip else 0,
-            "limits": self.settings.limits.to_json(),
-            "network": self.settings.network,
-            "data_dir": self.settings.data_dir,
-        }
 
     async def upload(self, files: list[tuple[str, bytes | BinaryIO]]) -> Uploaded:
         """Put files into ``attachments/`` before the next cell; see `upload_files`.
@@ -398,9 +238,10 @@ class SandboxSession:
         ------
         SandboxBusyError, LogError, StorageFullError
         """
-        async with self._turn, self._holding():
-            done = await self._logbook.call(upload_files, self._log, self.id, files, self.settings)
-            await self._standby.drop()
+        async with self._turn.sandbox():
+            call = self._logbook.call
+            done = await call(upload_files, self._log, self.id, files, self.settings)
+            await self._rooms.drop_standby()
             return done
 
     async def rewind(self, seq: int) -> Step:
@@ -410,63 +251,62 @@ class SandboxSession:
         ------
         StepNotFoundError, SandboxBusyError, LogError
         """
-        async with self._turn, self._holding():
+        async with self._turn.sandbox():
             step = await self._logbook.call(rewind, self._log, self.id, seq)
-            await self._standby.drop()
+            await self._rooms.drop_standby()
             return step
 
-    async def tip_key(self, progress: Any = no_progress) -> str:
-        """Make the tip's state exist and return its key, for reading files from it.
+    async def files(
+        self, path: str = "", *, recursive: bool = False, progress: Progress = no_progress
+    ) -> list[FileInfo]:
+        """List a directory of the tip (``path`` relative to ``/home/sandbox``).
 
         Raises
         ------
-        EngineError, ReplayError
+        FileNotFoundError, SandboxPathError, EngineError
         """
-        async with self._turn:
-            if self._committing is not None:
-                await self._committing
-            tip = await self._logbook.call(self._log.tip, self.id)
-            if (tip.id if tip else None) != (self._tip.id if self._tip else None):
-                await self._load()
-            await self._prepare_base(progress)
-            engine = await self._get_engine()
-            assert self._base is not None
-            return await engine.ensure(
-                self._chain,
-                base=self._base,
-                sandbox_id=self.id,
-                progress=progress,
-                replayed=self._drift.replayed,
-            )
-
-    async def files(self, path: str = "", *, recursive: bool = False) -> list[FileInfo]:
-        """List a directory of the tip (``path`` relative to ``/home/sandbox``)."""
-        key = await self.tip_key()
-        engine = await self._get_engine()
+        key = await self._tip_key(progress)
+        engine = await self._rooms.engine()
         return await engine.files(key, path, recursive=recursive)
 
-    async def download(self, path: str) -> bytes:
+    async def download(self, path: str, progress: Progress = no_progress) -> bytes:
         """Return the bytes of a file of the tip.
 
         Raises
         ------
-        FileNotFoundError, SandboxPathError
+        FileNotFoundError, SandboxPathError, EngineError
         """
-        key = await self.tip_key()
-        engine = await self._get_engine()
+        key = await self._tip_key(progress)
+        engine = await self._rooms.engine()
         return b"".join([chunk async for chunk in engine.read(key, path)])
 
-    @asynccontextmanager
-    async def _holding(self) -> AsyncIterator[None]:
-        await self._logbook.call(self._lock.acquire, LOCK_SECONDS)
-        try:
-            yield
-        finally:
-            await self._logbook.call(self._lock.release)
+    async def _tip_key(self, progress: Progress) -> str:
+        async with self._turn.sandbox(progress):
+            await self._tip.refresh()
+            return await self._rooms.ensure_tip(progress)
+
+    def history(self, **query: Any) -> list[Any]:
+        """Return input history from the log; see `LogStore.history`."""
+        return self._log.history(self.settings.owner or getpass.getuser(), **query)
 
     async def steps(self, after: int = 0) -> list[tuple[Step, Result | None]]:
         """Return the sandbox's logged steps."""
         return await self._logbook.call(self._log.steps, self.id, after=after)
+
+    def status(self) -> dict[str, Any]:
+        """Return what ``%sandbox`` shows."""
+        base, tip = self._rooms.base, self._tip.step
+        return {
+            "id": self.id,
+            "engine": self.engine_name or self.settings.engine,
+            "base": base.description if base else "",
+            "base_digest": base.digest if base else "",
+            "steps": len(self._tip.chain),
+            "tip": tip.seq if tip else 0,
+            "limits": self.settings.limits.to_json(),
+            "network": self.settings.network,
+            "data_dir": self.settings.data_dir,
+        }
 
     async def end(self, *, restart: bool) -> None:
         """Leave the sandbox for good when the user restarts: the next start begins a new one."""
@@ -475,15 +315,8 @@ class SandboxSession:
 
     async def close(self) -> None:
         """Release everything; the sandbox stays in the log. Idempotent."""
-        for task in (self._warming, self._opening):
-            if task is not None:
-                task.cancel()
-        if self._committing is not None:
-            await asyncio.gather(self._committing, return_exceptions=True)
-        await self._standby.drop()
-        if self._engine is not None:
-            await self._engine.close()
-            self._engine = None
+        self._turn.interrupt()
+        await self._rooms.close()
         await self._logbook.close()
 
 

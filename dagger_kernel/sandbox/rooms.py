@@ -1,0 +1,158 @@
+"""The rooms of one sandbox: engine and base when first needed, the standby, layers made while the user reads."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ..engines.base import Base, Engine, Progress, Room, no_progress
+from ..engines.select import select_engine
+from ..errors import DaggerKernelError
+from ..log import BlobStore
+from ..settings import Settings
+from ..steps import content_nonce, fresh_nonce
+from .cell import Cell
+from .standby import Standby
+from .tip import Tip
+
+
+class Rooms:
+    """Opens rooms on a tip. Belongs to one event loop."""
+
+    def __init__(self, settings: Settings, blobs: BlobStore, tip: Tip, sandbox_id: str) -> None:
+        self._settings = settings
+        self._blobs = blobs
+        self._tip = tip
+        self._sandbox_id = sandbox_id
+        self._engine: Engine | None = None
+        self._base: Base | None = None
+        self._standby = Standby(settings.standby_idle_seconds)
+        self._committing: asyncio.Task[None] | None = None
+        self._warming: asyncio.Task[None] | None = None
+
+    @property
+    def engine_name(self) -> str:
+        """Name of the engine, empty before it was needed."""
+        return self._engine.name if self._engine else ""
+
+    @property
+    def base(self) -> Base | None:
+        """The base, None before it was needed."""
+        return self._base
+
+    async def engine(self) -> Engine:
+        """Return the engine, choosing it on the first call.
+
+        Raises
+        ------
+        EngineUnavailableError
+        """
+        if self._engine is None:
+            self._engine = await select_engine(self._settings, self._blobs)
+        return self._engine
+
+    async def prepare(self, progress: Progress = no_progress) -> Base:
+        """Return the base, prepared; the last step's layer is made too.
+
+        Raises
+        ------
+        EngineError, StorageFullError
+        """
+        if self._committing is not None:
+            await asyncio.shield(self._committing)
+        engine = await self.engine()
+        if self._base is None:
+            digest = self._tip.recorded_base(engine.name)
+            self._base = await engine.prepare(progress, digest)
+        return self._base
+
+    async def take(self, cell: Cell, progress: Progress) -> Room:
+        """Return a room on the tip: the standby if it fits, else a new one."""
+        base = await self.prepare(progress)
+        if self._settings.reuse == "shared":
+            content = [str(cell.language), cell.source, cell.execution_count]
+            return await self._open(content_nonce(content), progress)
+        room = await self._standby.take(self._tip.key(base))
+        return room or await self._open(fresh_nonce(), progress)
+
+    async def waiting(self) -> Room | None:
+        """Return the standby on the tip, opened now if need be; it stays the standby."""
+        base = await self.prepare()
+        key = self._tip.key(base)
+        room = await self._standby.peek(key)
+        if room is None:
+            self._standby.prepare(self._open_quietly)
+            room = await self._standby.peek(key)
+        return room
+
+    async def ensure_tip(self, progress: Progress) -> str:
+        """Make the tip's state exist; return its key."""
+        base = await self.prepare(progress)
+        engine = await self.engine()
+        return await engine.ensure(
+            self._tip.chain,
+            base=base,
+            sandbox_id=self._sandbox_id,
+            progress=progress,
+            replayed=self._tip.drift.replayed,
+        )
+
+    def commit_later(self, room: Room, key: str) -> None:
+        """Make the room's layer in the background, then the next standby."""
+        self._committing = asyncio.create_task(self._commit(room, key))
+
+    def stand_by(self) -> None:
+        """Prepare the next cell's room in the background, if standbys are wanted."""
+        if self._settings.standby and self._settings.reuse == "none" and self._base is not None:
+            self._standby.prepare(self._open_quietly)
+
+    def start_warming(self) -> None:
+        """Prepare engine and standby in the background, if that needs no base build."""
+        if self._warming is None:
+            self._warming = asyncio.create_task(self._warm())
+
+    async def drop_standby(self) -> None:
+        """Close the standby: the tip moved."""
+        await self._standby.drop()
+
+    async def close(self) -> None:
+        """Finish the last layer, close everything. Idempotent."""
+        if self._warming is not None:
+            self._warming.cancel()
+        if self._committing is not None:
+            await asyncio.gather(self._committing, return_exceptions=True)
+        await self._standby.drop()
+        if self._engine is not None:
+            await self._engine.close()
+            self._engine = None
+
+    async def _open(self, nonce: str, progress: Progress) -> Room:
+        assert self._base is not None
+        engine = await self.engine()
+        return await engine.open(
+            self._tip.chain,
+            nonce,
+            base=self._base,
+            sandbox_id=self._sandbox_id,
+            progress=progress,
+            replayed=self._tip.drift.replayed,
+        )
+
+    async def _open_quietly(self) -> Room:
+        return await self._open(fresh_nonce(), no_progress)
+
+    async def _commit(self, room: Room, key: str) -> None:
+        try:
+            await room.commit(key)
+        except (DaggerKernelError, OSError):
+            return  # the layer is a cache entry: the next cell repeats the step
+        self.stand_by()
+
+    async def _warm(self) -> None:
+        try:
+            engine = await self.engine()
+            report = await engine.describe()
+            if report.get("base_built"):
+                await self.prepare()
+                self.stand_by()
+        except (DaggerKernelError, OSError):
+            pass  # the first cell meets the same error and tells it
