@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..engines.base import Base, ChainStep
 from ..log import LogStore
-from ..steps import Result, Step, root_key
+from ..steps import Kind, Result, Step, root_key
 from .chains import chain_root, chain_step, to_chain
 from .drift import DriftFinder
 from .logbook import Logbook
@@ -46,7 +46,9 @@ class Tip:
         ran = next((step for step, _ in steps if step.base_digest and step.engine), None)
         self._recorded = (ran.engine, ran.base_digest) if ran else ("", "")
         self._results.clear()
-        self._results.update({step.key: result for step, result in steps if result})
+        # A rewind's key is its target's: its own empty result must not stand for the target's.
+        ran_steps = [(s, r) for s, r in steps if r and s.kind is not Kind.REWIND]
+        self._results.update({step.key: result for step, result in ran_steps})
         counts = [result.execution_count or 0 for _, result in steps if result]
         self.next_execution_count = max(self.next_execution_count, max(counts, default=0) + 1)
 
