@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +67,7 @@ class Purger:
             self._blobs.delete(digest)
             self._forget(digest)
 
-    def collect(self, older_than: float) -> Collected:
+    def collect(self, older_than: float, keep: Collection[str]) -> Collected:
         """Delete blobs that nothing refers to and that are older than so many seconds."""
         before = time.time() - older_than
         count = size = 0
@@ -76,7 +77,7 @@ class Purger:
 
         # Listed first, asked for references after: what was stored since is not in the list.
         old = [digest for digest, stored in self._blobs.digests() if stored < before]
-        referenced = self._database.run(work)
+        referenced = self._database.run(work) | set(keep)
         for digest in old:
             if digest not in referenced:
                 freed = self._blobs.delete_older(digest, before)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Collection, Container
 
 from ..errors import LogError
 from ..settings import Settings
@@ -343,16 +343,20 @@ class LogStore:
         """
         self._purger.purge(sandbox_id, by)
 
-    def collect_blobs(self, *, older_than: float = GRACE_SECONDS) -> Collected:
+    def collect_blobs(
+        self, *, keep: Collection[str] = (), older_than: float = GRACE_SECONDS
+    ) -> Collected:
         """Delete blobs nothing refers to, such as those of cells that a crash ended.
 
         Parameters
         ----------
+        keep
+            Digests that something besides the log refers to (an engine's recipes of bases).
         older_than
             Only blobs stored longer ago than this, in seconds: younger ones may belong to a result that
             is about to be appended.
         """
-        return self._purger.collect(older_than)
+        return self._purger.collect(older_than, keep)
 
     def close(self) -> None:
         """Close the database's connections. The store cannot be used afterwards."""

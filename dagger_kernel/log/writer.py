@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from datetime import UTC
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Label, RowMapping, bindparam, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ..errors import LogError, SandboxNotFoundError, StepNotFoundError
@@ -22,15 +22,19 @@ from .tables import is_settled
 INLINE_BYTES = 64 * 1024
 """Outputs above this size lie in the blob store."""
 
-_PARENT = t.step.alias("parent")
+
+def _found(name: str) -> Label[str]:
+    """Return the id of the step a parameter names, or null."""
+    step = t.step.alias(name)
+    return select(step.c.id).where(step.c.id == bindparam(name)).scalar_subquery().label(name)
+
+
 _HEAD = (
     select(
         t.head,
         t.sandbox.c.parent_step,
-        select(_PARENT.c.sandbox_id)
-        .where(_PARENT.c.id == bindparam("parent"))
-        .scalar_subquery()
-        .label("parent_sandbox"),
+        _found("parent"),
+        _found("origin"),
     )
     .join(t.sandbox, t.sandbox.c.id == t.head.c.sandbox_id)
     .where(t.head.c.sandbox_id == bindparam("sandbox"))
@@ -106,9 +110,10 @@ class Writer:
             item["size"] = self._blobs.size(item["blob"])
 
         def work(connection: Connection, _repeated: bool) -> Step:
-            head = self._head(connection, step.sandbox_id, step.parent_id)
-            if step.parent_id is not None and head["parent_sandbox"] is None:
-                raise StepNotFoundError(step.parent_id)
+            head = self._head(connection, step.sandbox_id, step.parent_id, values["origin_id"])
+            for name, wanted in (("parent", step.parent_id), ("origin", values["origin_id"])):
+                if head[name] != wanted:
+                    raise StepNotFoundError(str(wanted))
             stored = connection.execute(_STEP, {"step": step.id}).mappings().one_or_none()
             if stored is not None:
                 # The same step again: the caller repeats an append whose outcome it does not know.
@@ -126,12 +131,7 @@ class Writer:
             self._move(connection, head, placed, updated=values["created"])
             return replace(step, seq=placed["seq"], created=step.created.astimezone(UTC))
 
-        try:
-            return self._database.run(work, write=True)
-        except LogError as error:
-            if isinstance(error.__cause__, IntegrityError) and "origin" in str(error):
-                raise StepNotFoundError(str(values["origin_id"])) from None
-            raise
+        return self._database.run(work, write=True)
 
     def finish(self, result: Result) -> Result:
         """Insert a step's result and artifacts."""
@@ -153,7 +153,7 @@ class Writer:
             sandbox_id = connection.scalar(_STEP_SANDBOX, {"step": result.step_id})
             if sandbox_id is None:
                 raise StepNotFoundError(result.step_id)
-            head = self._head(connection, sandbox_id, None)
+            head = self._head(connection, sandbox_id)
             stored = connection.execute(_RESULT, {"step": result.step_id}).mappings().one_or_none()
             if stored is not None:
                 if repeated and all(stored[name] == value for name, value in values.items()):
@@ -188,7 +188,7 @@ class Writer:
         state: str | None = None,
     ) -> None:
         """Insert an event in the caller's transaction."""
-        head = self._head(connection, sandbox_id, None)
+        head = self._head(connection, sandbox_id)
         if state is not None and head["state"] == state:
             return  # repeated: it is so already
         values = {
@@ -232,11 +232,15 @@ class Writer:
         return head["parent_step"] if tip is None else str(tip)
 
     @staticmethod
-    def _head(connection: Connection, sandbox_id: str, parent: str | None) -> RowMapping:
+    def _head(
+        connection: Connection,
+        sandbox_id: str,
+        parent: str | None = None,
+        origin: str | None = None,
+    ) -> RowMapping:
         """Return a sandbox's head, locked against other writers until the transaction ends."""
-        row = (
-            connection.execute(_HEAD, {"sandbox": sandbox_id, "parent": parent}).mappings().first()
-        )
+        wanted = {"sandbox": sandbox_id, "parent": parent, "origin": origin}
+        row = connection.execute(_HEAD, wanted).mappings().first()
         if row is None:
             raise SandboxNotFoundError(sandbox_id)
         if row["state"] == "purged":

@@ -1,0 +1,94 @@
+"""The log on SQLite and on a real PostgreSQL: every test that takes ``log`` or ``settings`` runs on both."""
+
+import pytest
+
+from dagger_kernel.log import advisory, open_log
+from dagger_kernel.settings import Settings
+
+from .server import Server, find_binaries
+
+BACKENDS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)]
+
+
+@pytest.fixture(scope="session")
+def server():
+    """A PostgreSQL server with an empty, migrated database as a template."""
+    binaries = find_binaries()
+    if binaries is None:
+        pytest.skip("no PostgreSQL here: apt-get install postgresql")
+    found = Server(binaries)
+    try:
+        found.execute("CREATE DATABASE migrated TEMPLATE template0")
+        open_log(Settings(data_dir="/nowhere", database_url=found.url("migrated"))).close()
+        yield found
+    finally:
+        found.remove()
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request):
+    return request.param
+
+
+@pytest.fixture
+def make_settings(backend, request, tmp_path):
+    """Make settings of one more log."""
+    server = request.getfixturevalue("server") if backend == "postgresql" else None
+    made = []
+
+    def make(*, migrated=True, **fields):
+        made.append(server.database("migrated" if migrated else "template0") if server else "")
+        data_dir = str(tmp_path / f"data{len(made)}")
+        return Settings(data_dir=data_dir, database_url=made[-1], **fields)
+
+    yield make
+    advisory.close_sessions()
+    for url in made:
+        if server:
+            server.drop(url)
+
+
+@pytest.fixture
+def settings(make_settings):
+    return make_settings()
+
+
+@pytest.fixture
+def log(settings):
+    store = open_log(settings)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def sandbox(log):
+    return log.create_sandbox("owner", "notebook.ipynb")
+
+
+@pytest.fixture
+def raw(settings):
+    """Execute SQL on the log's database as its owner, beside the package."""
+    import sqlite3
+
+    import psycopg
+
+    connections = []
+
+    def execute(statement, *parameters):
+        if settings.database_url:
+            connection = psycopg.connect(settings.database_url, autocommit=True)
+            statement = statement.replace("?", "%s")
+        else:
+            path = settings.data_path / "log.sqlite"
+            connection = sqlite3.connect(path, isolation_level=None, timeout=10)
+        connections.append(connection)
+        cursor = connection.execute(statement, parameters)
+        return cursor.fetchall() if cursor.description else None
+
+    def close():
+        while connections:
+            connections.pop().close()
+
+    execute.close = close
+    yield execute
+    close()

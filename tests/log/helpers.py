@@ -1,0 +1,97 @@
+"""Steps and results for the tests of the log; also imported by the processes they start."""
+
+import itertools
+import os
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+from dagger_kernel.steps import FileChange, Kind, Result, Status, Step, fresh_nonce
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+
+counter = itertools.count(1)
+
+
+def make_step(sandbox, parent=None, kind=Kind.CELL, **fields):
+    """A step of a sandbox; ``parent`` is a step or an id."""
+    sandbox_id = getattr(sandbox, "id", sandbox)
+    parent_id = getattr(parent, "id", parent)
+    values = {
+        "id": uuid.uuid4().hex,
+        "sandbox_id": sandbox_id,
+        "seq": 0,
+        "parent_id": parent_id,
+        "kind": kind,
+        "nonce": fresh_nonce(),
+        "base_digest": "b" * 64,
+        "runner_digest": "r" * 64,
+        "engine": "local",
+        "key": uuid.uuid4().hex * 2,
+        "source": f"x = {next(counter)}\n",
+    }
+    return Step(**values | fields)
+
+
+def make_result(step, **fields):
+    """A result of a step."""
+    values = {
+        "step_id": getattr(step, "id", step),
+        "status": Status.OK,
+        "execution_count": 1,
+        "outputs": [{"output_type": "stream", "name": "stdout", "text": "hello\n"}],
+        "usage": {"cpu_seconds": 0.01},
+        "digest": "d" * 64,
+    }
+    return Result(**values | fields)
+
+
+def make_file(log, path, data, **fields):
+    """An exported file whose bytes are in the blob store."""
+    blob = log.blobs.put(data)
+    values = {"kind": "new", "size": len(data), "blob": blob, "mime": "text/plain"}
+    return FileChange(path=path, **values | fields)
+
+
+def run_cell(log, sandbox, parent=None, **fields):
+    """Append a cell and its result; return the step."""
+    step = log.append(make_step(sandbox, parent, **fields))
+    log.finish(make_result(step))
+    return step
+
+
+def run_cells(log, sandbox, count, parent=None):
+    """Append a line of cells; return the steps."""
+    steps = []
+    for _ in range(count):
+        parent = run_cell(log, sandbox, parent)
+        steps.append(parent)
+    return steps
+
+
+def start(script, settings, *arguments, **options):
+    """Start a script of this directory as a process of its own that uses the same log."""
+    environ = {name: value for name, value in os.environ.items() if "DAGGER_KERNEL" not in name}
+    environ |= {
+        "DAGGER_KERNEL_DATA_DIR": settings.data_dir,
+        "DAGGER_KERNEL_DATABASE_URL": settings.database_url,
+        "PYTHONPATH": str(ROOT),
+    }
+    environ |= options.pop("environ", {})
+    return subprocess.Popen(
+        [sys.executable, str(HERE / "processes" / script), *map(str, arguments)],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def finished(process, timeout=60):
+    """Wait for a process and return what it printed; its failure is the test's."""
+    out, err = process.communicate(timeout=timeout)
+    assert process.returncode == 0, err
+    return out
