@@ -147,10 +147,9 @@ class Saver:
         """Give each binding a key; names bound to one object share one."""
         keys: dict[str, str] = {}
         by_object: dict[int, str] = {}
+        # A name bound anew must not take the key of a value still saved under it.
         used = {
-            entry.key
-            for name, entry in self._old.names.items()
-            if name not in names and self._loader.component_of.get(entry.key) not in self._loader.loaded
+            key for key, cid in self._loader.component_of.items() if cid not in self._loader.loaded
         }
         for name in sorted(names):
             value = names[name]

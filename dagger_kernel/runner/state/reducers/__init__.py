@@ -1,5 +1,25 @@
 """Recipes for the objects which pickle refuses, or silently gets wrong."""
 
-from . import arrays, classes, functions, instances, iterators, misc
+from . import (
+    arrays,
+    classes,
+    databases,
+    files,
+    functions,
+    instances,
+    iterators,
+    misc,
+    sync,
+)
 
-__all__ = ["arrays", "classes", "functions", "instances", "iterators", "misc"]
+__all__ = [
+    "arrays",
+    "classes",
+    "databases",
+    "files",
+    "functions",
+    "instances",
+    "iterators",
+    "misc",
+    "sync",
+]
