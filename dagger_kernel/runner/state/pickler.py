@@ -86,6 +86,8 @@ class StatePickler(pickle.Pickler):
         """Ids of objects saved by name: two components may both name them unlinked."""
         self.unlinked: list[Any] = []
         """Immutable objects which may be saved twice; kept alive, as ids are compared."""
+        self.detached: set[int] = set()
+        """Ids of arrays which are saved apart from the memory they view."""
         self.lost: list[tuple[str, str, int]] = []
         self.foreign: set[str] = set()
         self.modules: set[str] = set()

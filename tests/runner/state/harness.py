@@ -35,6 +35,7 @@ class Engine:
             stdout=subprocess.PIPE,
             text=True,
             env=environment(),
+            cwd=self._folder.name,
         )
 
     def run(self, job):

@@ -321,7 +321,8 @@ def _cache_content(wrapper: Any) -> tuple[Any, list[tuple[Any, Any]]]:
         return function, []
     pairs: list[tuple[Any, Any]] = []
     count = wrapper.cache_info().currsize
-    items = [i for i in found if not (isinstance(i, type) and i.__name__ == "_lru_list_elem")]
+    internal = ("_lru_list_elem", "_lru_cache_wrapper")
+    items = [i for i in found if not (isinstance(i, type) and i.__name__ in internal)]
     for number in range(count):
         pairs.append((items[2 * number], items[2 * number + 1]))
     return function, pairs
