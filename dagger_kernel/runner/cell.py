@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .channel import Channel
+from .history import History
 from .interrupts import Interrupts
 from .limits import allow_data, complete, enforce, relax
 from .page import ENDING, STARTING, SharedPage
@@ -88,6 +89,7 @@ class Cell:
         with contextlib.suppress(AttributeError):
             self.session.on_map = allow_data
         self.session.open()
+        self.shell.saved_names = getattr(self.session, "_all_names", list)
         self.channel.send({"type": "ready"})
 
     def _wake(self) -> None:
@@ -162,6 +164,7 @@ class Cell:
         """Run the step, save the state, and tell the supervisor of both."""
         from .display import Outlet
         from .execute import run_step, say, transform
+        from .sources import Sources
 
         self.page.phase = STARTING
         limits = complete(step.get("limits"))
@@ -180,9 +183,10 @@ class Cell:
             self.channel.send({"type": "saved", "state": {}})
             return
         source = str(step.get("source", ""))
+        plain = transform(self.shell, source)
         try:
             self.session.begin(
-                transform(self.shell, source),
+                plain,
                 cell=int(step.get("execution_count") or 0),
                 step=self.nonce,
                 seed=bytes.fromhex(self.nonce),
@@ -195,9 +199,14 @@ class Cell:
             self._executed({"status": "error", "exit_code": 1, "shown": True})
             self.channel.send({"type": "saved", "state": {"error": text}})
             return
+        history = History(self.shell, self.state_dir)
+        Sources.install(self.shell, history)
+        history.begin(source, int(step.get("execution_count") or 1))
         report = run_step(self.shell, step, self.interrupts)
         self._executed(report)
         relax()
+        with contextlib.suppress(OSError):
+            history.keep(source, plain, stored=bool(step.get("store_history", True)) and not step.get("silent"))
         state = self._save()
         for entry in state.get("lost", ()):
             if entry.get("new"):

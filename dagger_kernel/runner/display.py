@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 import threading
 from typing import Any, ClassVar
@@ -118,6 +119,28 @@ class ResultHook(DisplayHook):  # type: ignore[misc]
         """Take the representations."""
         if self.frame is not None:
             self.frame |= Outlet.bundle(format_dict, md_dict or {})
+
+    def update_user_ns(self, result: Any) -> None:
+        """Bind ``_`` and ``_n``.
+
+        Unlike IPython's own, it does not mistake a saved variable called ``_`` for one of ours, and binds
+        ``__`` and ``___`` only where they are known: see `history`.
+        """
+        names = self.shell.user_ns
+        if not self.cache_size or result is names.get("_oh"):
+            return
+        older = [name for name in ("_", "__", "___") if name in names]
+        ours = all(names[name] is getattr(self, name) for name in older)
+        ours = ours and not {"_", "__", "___"} & (set(self.shell.saved_names()) - set(older))
+        self.___, self.__, self._ = self.__, self._, result
+        if ours and not hasattr(builtins, "_"):
+            names["_"] = result
+            for name in ("__", "___"):
+                if name in older or getattr(self, name) != "":
+                    names[name] = getattr(self, name)
+        if self.do_full_cache:
+            names[f"_{self.prompt_count}"] = result
+            dict.__setitem__(names["_oh"], self.prompt_count, result)
 
     def finish_displayhook(self) -> None:
         """Send the result."""

@@ -37,7 +37,6 @@ def run_step(shell: Shell, step: dict[str, Any], interrupts: Interrupts) -> dict
     count = int(step.get("execution_count") or 1)
     shell.execution_count = count
     shell.last_stb, shell.limit_reason, shell.display_failed = None, "", False
-    pad_history(shell, count)
     threads = set(threading.enumerate())
     error: BaseException | None = None
     expressions: dict[str, Any] = {}
@@ -80,12 +79,6 @@ def run_source(shell: Shell, source: str, *, store: bool, silent: bool) -> BaseE
     if isinstance(error, asyncio.CancelledError):
         return KeyboardInterrupt()
     return error  # type: ignore[no-any-return]
-
-
-def pad_history(shell: Shell, count: int) -> None:
-    """Make ``In[n]`` the source of execution n, also when earlier ones are not there."""
-    for lines in (shell.history_manager.input_hist_parsed, shell.history_manager.input_hist_raw):
-        lines.extend([""] * (count - len(lines)))
 
 
 def leftovers(before: set[threading.Thread]) -> None:

@@ -54,19 +54,45 @@ def below(root: int, *, everything: bool) -> list[Process]:
     everything
         Whether all processes one can see are meant: true for the init of a pid namespace.
     """
-    found = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and int(entry) != root and (process := read(int(entry))):
-            found[process.pid] = process
     if everything:
-        return [process for process in found.values() if process.state not in "ZX"]
-    ours = {root}
-    grown = True
-    while grown:
-        more = {p.pid for p in found.values() if p.parent in ours and p.pid not in ours}
-        grown = bool(more)
-        ours |= more
-    return [p for pid, p in found.items() if pid in ours and p.state not in "ZX"]
+        pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+        found = [process for pid in pids if pid != root and (process := read(pid))]
+    else:
+        found = _descendants(root)
+    return [process for process in found if process.state not in "ZX"]
+
+
+def _descendants(root: int) -> list[Process]:
+    """Walk down from a process by the kernel's lists of children."""
+    found: dict[int, Process] = {}
+    left = [root]
+    while left:
+        for child in _children(left.pop()):
+            if child not in found and (process := read(child)):
+                found[child] = process
+                left.append(child)
+    return list(found.values())
+
+
+def _children(pid: int) -> list[int]:
+    """Return the children that all threads of a process have."""
+    children: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as stream:
+                children += map(int, stream.read().split())
+    except FileNotFoundError:
+        if os.path.exists(f"/proc/{pid}") and not os.path.exists(f"/proc/{pid}/task/{pid}/children"):
+            return _children_by_scan(pid)
+    except OSError:
+        pass
+    return children
+
+
+def _children_by_scan(pid: int) -> list[int]:
+    """Find children on a kernel without such lists."""
+    every = (read(int(entry)) for entry in os.listdir("/proc") if entry.isdigit())
+    return [process.pid for process in every if process and process.parent == pid]
 
 
 def memory(pid: int, *, exact: bool = False) -> int:

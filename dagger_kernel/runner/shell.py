@@ -24,6 +24,7 @@ from traitlets import CBool, Type
 from traitlets.config import Config
 
 from .display import Outlet, Publisher, ResultHook
+from .history import Results
 from .limits import DEFAULTS, hint
 from .loop import run_in_loop
 from .mime import clean, cut, cut_traceback, safe_text
@@ -47,6 +48,7 @@ class Shell(InteractiveShell):  # type: ignore[misc]
     limit_reason: str = ""
     last_stb: list[str] | None = None
     display_failed: bool = False
+    saved_names: Any = staticmethod(list)
 
     def init_environment(self) -> None:
         """Set what command line tools look at, as kernels do."""
@@ -215,6 +217,7 @@ def make_shell() -> Shell:
     )
     sys.modules["__main__"] = main
     shell.loop_runner = run_in_loop
+    Results.install(shell)
     return shell
 
 
@@ -246,8 +249,9 @@ def exercise(shell: Shell) -> None:
     before = set(shell.user_ns)
     for source in ("_warm = [1]\n_warm", "1 / 0", "!true"):
         shell.run_cell(source, store_history=True)
-    for name in set(shell.user_ns) - before:
-        del shell.user_ns[name]
+    # IPython's first `_`, `__` and `___` go too: `history` makes them when they are looked at.
+    for name in (set(shell.user_ns) - before) | {"_", "__", "___"}:
+        shell.user_ns.pop(name, None)
     forget(shell)
 
 

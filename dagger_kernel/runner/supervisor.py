@@ -383,7 +383,9 @@ class Supervisor:
         """Send what is left, and ``done``."""
         if self.watch is not None:
             self.watch.final_look()
-        self._kill_everything()
+        if not self.verdict.complete:
+            # Else only the cell process is left, and it is on its way out: no need to wait.
+            self._kill_everything()
         self._read_pipes()
         self.output.finish()
         if trouble:

@@ -45,6 +45,11 @@ class Verdict:
         """Take the exit status of a cell process that ended early."""
         self._status = status
 
+    @property
+    def complete(self) -> bool:
+        """Whether the cell process did all it had to."""
+        return self._executed is not None and self._state is not None
+
     def error_frames(self) -> list[dict[str, Any]]:
         """Return the errors that the cell has not shown itself."""
         report = self._executed
