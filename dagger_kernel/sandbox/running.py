@@ -39,6 +39,10 @@ class RunningStep:
         """Ask the listener."""
         return await self._listener.input(prompt, password)
 
+    def tell(self, text: str) -> None:
+        """Tell the user something beside the cell's own output."""
+        self.event({"type": "stream", "name": "stderr", "text": f"[dagger_kernel] {text}\n"}, b"")
+
     def store_files(self, blobs: BlobStore) -> tuple[list[FileChange], list[ExportedFile]]:
         """Store the exported files' bytes; return their records and the files themselves.
 

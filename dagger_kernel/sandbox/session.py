@@ -132,7 +132,7 @@ class SandboxSession:
             return CellResult(step=None, result=result, outcome=outcome, drift=drift, files=[])
         files, exported = await self._logbook.call(running.store_files, self._log.blobs)
         repeatable = outcome.status in REPEATABLE
-        layer = None if repeatable else await self._keep_layer(room, step)
+        layer = None if repeatable else await self._keep_layer(room, step, running)
         result = running.result(step, outcome, files, layer)
         result = await self._logbook.call(self._log.finish, result)
         self._tip.advance(step, result)
@@ -186,7 +186,7 @@ class SandboxSession:
             key=child_key(room.parent_key, room.nonce),
         )
 
-    async def _keep_layer(self, room: Room, step: Step) -> str | None:
+    async def _keep_layer(self, room: Room, step: Step, running: RunningStep) -> str | None:
         """Store the layer difference of a step that a replay cannot repeat; return its digest.
 
         None: it is larger than the setting ``layer_bytes``; then the step keeps no effect.
@@ -196,6 +196,10 @@ class SandboxSession:
         archive = await engine.export_layer(step.key, self.settings.layer_bytes)
         if archive is None:
             await engine.evict([step.key])
+            running.tell(
+                f"What this cell changed is more than {self.settings.layer_bytes} bytes "
+                "(DAGGER_KERNEL_LAYER_BYTES) and cannot be repeated: variables and files are as before it."
+            )
             return None
         return await self._logbook.call(self._log.blobs.put, archive)
 

@@ -209,14 +209,19 @@ class LocalEngine(Engine):
             }
         )
         link = await Link.over(connected)
-        hello = await link.receive()
-        if hello is None or hello[0].get("nonce") != nonce:
+        try:
+            hello = await link.receive()
+            if hello is None or hello[0].get("nonce") != nonce:
+                await zygote.exited(number)
+                why = zygote.failures.get(number, "it ended before it was ready")
+                raise RoomLostError(f"The room could not be opened: {why}.", engine=self.name)
+        except BaseException:  # a cancelled standby too
             link.close()
+            zygote.kill(number)
             await zygote.exited(number)
-            why = zygote.failures.get(number, "it ended before it was ready")
             zygote.forget(number)
             self.layers.drop(directory)
-            raise RoomLostError(f"The room could not be opened: {why}.", engine=self.name)
+            raise
         room = LocalRoom(
             link,
             nonce,
