@@ -37,9 +37,11 @@ class Database:
 
     Notes
     -----
-    SQLite runs in WAL mode with ``synchronous=FULL``: one fdatasync per commit, so an acknowledged
-    step survives a power cut and not only a killed process (the log is the only truth). See
-    ``benchmarks/`` for the price; with NORMAL only checkpoints would be synchronised.
+    SQLite runs in WAL mode. No commit is lost when a process is killed, whatever the mode; the mode says
+    what a power cut may take. Commits are synchronised to the disk (``synchronous=FULL``, one
+    fdatasync) except where the caller says that nobody has been told yet: appending a cell that is about
+    to run. Its result's commit synchronises the same file, so a cell costs one fdatasync, after it ran.
+    PostgreSQL's commits are all synchronised: a server may fail over while the client lives on.
     """
 
     def __init__(self, url: URL, *, reconnect_seconds: float = RECONNECT_SECONDS) -> None:
@@ -49,7 +51,8 @@ class Database:
         self._reconnect_seconds = reconnect_seconds
         self._connected = False
         self.engine: Engine = _sqlite_engine(url) if self.is_sqlite else _postgresql_engine(url)
-        self._writer = self.engine.execution_options(dagger_kernel_write=True)
+        self._writer = self.engine.execution_options(dagger_kernel_write="FULL")
+        self._quick_writer = self.engine.execution_options(dagger_kernel_write="NORMAL")
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Database:
@@ -112,7 +115,9 @@ class Database:
         except OSError as error:
             raise from_os_error(error) from error
 
-    def run(self, work: Callable[[Connection, bool], T], *, write: bool = False) -> T:
+    def run(
+        self, work: Callable[[Connection, bool], T], *, write: bool = False, durable: bool = True
+    ) -> T:
         """Do work in one transaction and return what it returns.
 
         Parameters
@@ -123,13 +128,17 @@ class Database:
         write
             Whether it writes (SQLite then takes the write lock at once, so that reading and writing in
             one transaction cannot meet another writer in between).
+        durable
+            Whether a commit must survive a power cut (see the class).
 
         Raises
         ------
         LogError, StorageFullError
             As `dagger_kernel.log.faults` translates them.
         """
-        engine = self._writer if write else self.engine
+        engine = self.engine
+        if write:
+            engine = self._writer if durable else self._quick_writer
         deadline, repeated, pause = 0.0, False, 0.02
         while True:
             try:
@@ -162,7 +171,6 @@ def _sqlite_engine(url: URL) -> Engine:
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute("PRAGMA journal_mode=WAL")
-        cursor.execute("PRAGMA synchronous=FULL")
         cursor.execute("PRAGMA foreign_keys=ON")
         # Damaged pages are refused instead of answered with garbage; no SQL of a schema is trusted.
         cursor.execute("PRAGMA cell_size_check=ON")
@@ -171,8 +179,12 @@ def _sqlite_engine(url: URL) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        write = connection.get_execution_options().get("dagger_kernel_write")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+        synchronous = connection.get_execution_options().get("dagger_kernel_write")
+        if synchronous is None:
+            connection.exec_driver_sql("BEGIN")
+            return
+        connection.exec_driver_sql(f"PRAGMA synchronous={synchronous}")
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine
 

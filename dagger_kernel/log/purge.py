@@ -13,7 +13,7 @@ from ..errors import LogError
 from . import tables as t
 from .blobs import BlobStore
 from .database import Database
-from .writer import Writer
+from .heads import add_event
 
 GRACE_SECONDS = 3600.0
 """A blob younger than this may belong to a result that is about to be appended."""
@@ -30,8 +30,8 @@ class Collected:
 class Purger:
     """Deletes. `dagger_kernel.log.LogStore` documents the methods for callers."""
 
-    def __init__(self, database: Database, blobs: BlobStore, writer: Writer) -> None:
-        self._database, self._blobs, self._writer = database, blobs, writer
+    def __init__(self, database: Database, blobs: BlobStore) -> None:
+        self._database, self._blobs = database, blobs
 
     def purge(self, sandbox_id: str, by: str) -> None:
         """Delete a sandbox's steps, results and artifacts; a tombstone stays in its chain."""
@@ -52,7 +52,7 @@ class Purger:
                 "steps": connection.scalar(select(func.count()).select_from(mine.subquery())),
             }
             # The tombstone first: the triggers let rows go only where one stands.
-            self._writer.add_event(connection, sandbox_id, "purge", note, state="purged")
+            add_event(connection, sandbox_id, "purge", note, state="purged")
             for table in (t.artifact, t.result, t.step):
                 connection.execute(delete(table).where(table.c.sandbox_id == sandbox_id))
             return blobs

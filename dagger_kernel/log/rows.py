@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import RowMapping
@@ -168,7 +169,7 @@ def read_step(row: Row) -> Step:
         language=Language(row["language"]),
         source=json.loads(row["source"]),
         payload=json.loads(row["payload"]),
-        limits=Limits.from_json(json.loads(row["limits"])),
+        limits=_limits(row["limits"]),
         nonce=row["nonce"],
         base_digest=row["base_digest"],
         runner_digest=row["runner_digest"],
@@ -176,6 +177,12 @@ def read_step(row: Row) -> Step:
         key=row["key"],
         created=datetime.fromisoformat(row["created"]),
     )
+
+
+@lru_cache(64)
+def _limits(text: str) -> Limits:
+    """Return limits; most steps of a log have the same ones, and they cannot be changed."""
+    return Limits.from_json(json.loads(text))
 
 
 def result_values(result: Result) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from .database import Database
 from .history import Entry, History
 from .purge import GRACE_SECONDS, Collected, Purger
 from .reader import Pair, Reader
+from .registry import Registry
 from .rows import Artifact, SandboxRow
 from .verify import Verifier
 from .writer import Writer
@@ -69,9 +70,10 @@ class LogStore:
     def __init__(self, database: Database, blobs: BlobStore) -> None:
         self.blobs = blobs
         self._database = database
+        self._registry = Registry(database)
         self._writer = Writer(database, blobs)
         self._reader = Reader(database, blobs)
-        self._purger = Purger(database, blobs, self._writer)
+        self._purger = Purger(database, blobs)
         self._history = History(database, self._reader)
 
     # -- sandboxes
@@ -86,7 +88,7 @@ class LogStore:
         StepNotFoundError
             There is no step ``parent_step``.
         """
-        return self.sandbox(self._writer.create_sandbox(owner, notebook, parent_step))
+        return self.sandbox(self._registry.create_sandbox(owner, notebook, parent_step))
 
     def sandbox(self, sandbox_id: str) -> SandboxRow:
         """Return a sandbox by its id, or by a prefix of at least six digits that only one has.
@@ -120,7 +122,7 @@ class LogStore:
         SandboxNotFoundError
             There is no such sandbox.
         """
-        self._writer.event(sandbox_id, "end", {}, state="ended")
+        self._registry.end_sandbox(sandbox_id)
 
     def start_session(self, sandbox_id: str) -> int:
         """Note that a kernel starts on a sandbox; return its session number, counted per owner.
@@ -132,7 +134,7 @@ class LogStore:
         SandboxNotFoundError
             There is no such sandbox.
         """
-        return self._writer.start_session(self.sandbox(sandbox_id).owner, sandbox_id)
+        return self._registry.start_session(self.sandbox(sandbox_id).owner, sandbox_id)
 
     # -- writing
 

@@ -1,5 +1,7 @@
 """The log on SQLite and on a real PostgreSQL: every test that takes ``log`` or ``settings`` runs on both."""
 
+import shutil
+
 import pytest
 
 from dagger_kernel.log import advisory, open_log
@@ -30,22 +32,37 @@ def backend(request):
     return request.param
 
 
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory):
+    """An empty SQLite log, to copy."""
+    directory = tmp_path_factory.mktemp("migrated")
+    open_log(Settings(data_dir=str(directory))).close()
+    return directory / "log.sqlite"
+
+
 @pytest.fixture
 def make_settings(backend, request, tmp_path):
-    """Make settings of one more log."""
+    """Make settings of one more log; ``migrated``: it has its tables already."""
     server = request.getfixturevalue("server") if backend == "postgresql" else None
+    template = None if server else request.getfixturevalue("migrated_file")
     made = []
 
     def make(*, migrated=True, **fields):
-        made.append(server.database("migrated" if migrated else "template0") if server else "")
-        data_dir = str(tmp_path / f"data{len(made)}")
-        return Settings(data_dir=data_dir, database_url=made[-1], **fields)
+        data_dir = tmp_path / f"data{len(made)}"
+        url = ""
+        if server:
+            url = server.database(migrated=migrated)
+        elif migrated:
+            data_dir.mkdir(mode=0o700)
+            shutil.copy(template, data_dir)
+        made.append((url, migrated))
+        return Settings(data_dir=str(data_dir), database_url=url, **fields)
 
     yield make
     advisory.close_sessions()
-    for url in made:
+    for url, migrated in made:
         if server:
-            server.drop(url)
+            server.give_back(url, migrated=migrated)
 
 
 @pytest.fixture

@@ -48,6 +48,7 @@ class Server:
             self.port = probe.getsockname()[1]
         self.process = None
         self.count = 0
+        self.free = []
         self._run("initdb", "-D", self.data, "-A", "trust", "-U", "dk", "-E", "UTF8",
                   "--locale=C.UTF-8", "--no-sync")  # fmt: skip
         self.start()
@@ -100,13 +101,32 @@ class Server:
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else None
 
-    def database(self, template="template0"):
-        """Make a database and return its URL."""
+    def database(self, *, migrated=True):
+        """Return the URL of an empty database, with or without the log's tables."""
+        if migrated and self.free:
+            url = self.free.pop()
+            self._empty(url)
+            return url
         self.count += 1
         name = f"t{self.count}"
-        self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {'migrated' if migrated else 'template0'}")
         return self.url(name)
 
-    def drop(self, url):
+    def give_back(self, url, *, migrated=True):
+        """Take a database back: one that still has this version's tables is used again."""
         name = url.rpartition("/")[2]
-        self.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        if migrated:
+            self.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                f"WHERE datname = '{name}' AND pid <> pg_backend_pid()"
+            )
+            self.free.append(url)
+        else:
+            self.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+    def _empty(self, url):
+        tables = "sandbox, head, step, result, event, blob, artifact, kernel_session"
+        with psycopg.connect(url, autocommit=True) as connection:
+            # As a replica's applier: without the triggers that refuse this.
+            connection.execute("SET session_replication_role = replica")
+            connection.execute(f"TRUNCATE {tables}")

@@ -32,7 +32,7 @@ def test_a_prefix_of_two_sandboxes_names_none(log, monkeypatch):
         def __init__(self):
             self.hex = next(ids)
 
-    monkeypatch.setattr("dagger_kernel.log.writer.uuid.uuid4", FixedId)
+    monkeypatch.setattr("dagger_kernel.log.registry.uuid.uuid4", FixedId)
     first, second = log.create_sandbox("ada"), log.create_sandbox("ada")
     with pytest.raises(SandboxNotFoundError):
         log.sandbox("abcdef")
