@@ -67,7 +67,7 @@ class CellExecution:
     ) -> None:
         self._request, self._number, self._language = request, number, language
         self._holder, self._output, self._comms = holder, output, comms
-        self._ask, self._parent = ask, parent
+        self._ask, self.parent = ask, parent
         self._interrupted = False
         self._running: SandboxSession | None = None
         self._error: dict[str, Any] | None = None
@@ -187,7 +187,7 @@ class CellExecution:
             result = await session.run(cell, self)
         finally:
             self._running = None
-            self._comms.cell_ends(self._parent)
+            self._comms.cell_ends(self.parent)
         return await self._finish(session, result)
 
     async def _finish(self, session: SandboxSession, result: CellResult) -> Reply:

@@ -21,7 +21,7 @@ async def history(holder: SessionHolder, content: dict[str, Any]) -> dict[str, A
         return {"status": "ok", "history": []}
     session = await holder.get()
     found = session.history(
-        kind,
+        kind=kind,
         output=bool(content.get("output", False)),
         session=_integer(content.get("session"), 0),
         start=_integer(content.get("start")),

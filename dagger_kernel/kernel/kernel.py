@@ -42,6 +42,7 @@ class DaggerKernel(ProtocolKernel):
         super().__init__(**kwargs)
         self._language = Language(self.language)
         self._face: LanguageFace = language_face(self._language)
+        self._counted = ""  # the sandbox that the execution count belongs to
         self._pace = Pace()
         self._comms = CommRelay(self.publish)
         self._execution: CellExecution | None = None
@@ -118,12 +119,15 @@ class DaggerKernel(ProtocolKernel):
             self._execution = None
 
     async def _next_number(self, request: ExecuteRequest) -> int:
-        """Return the cell's number; a continued sandbox goes on counting."""
-        if self._holder.current is None and not request.blank:
+        """Return the cell's number; a continued sandbox goes on counting, a new one begins."""
+        session = self._holder.current
+        if session is None and not request.blank:
             try:
-                self._count = (await self._holder.get()).next_execution_count - 1
+                session = await self._holder.get()
             except Exception:
                 self.log.info("The log cannot be opened; the cell will say so", exc_info=True)
+        if session is not None and session.id != self._counted:
+            self._counted, self._count = session.id, session.next_execution_count - 1
         return self._count + 1
 
     def _publish_output(
@@ -190,14 +194,18 @@ class DaggerKernel(ProtocolKernel):
 
     # -- control ------------------------------------------------------------------------------
 
-    def interrupt(self) -> None:
-        """Interrupt the running cell, if there is one. On the main loop."""
-        if self._execution is not None:
-            self._background(self._execution.interrupt())
+    def interrupt(self, request: Message | None = None) -> None:
+        """Interrupt the running cell, if there is one. On the main loop.
+
+        The channels race: an interrupt a client sent before the cell was meant for an earlier one.
+        """
+        execution = self._execution
+        if execution is not None and not (request and _sent_before(request, execution.parent)):
+            self._background(execution.interrupt())
 
     async def interrupt_request(self, stream: Any, ident: Any, parent: Message) -> None:
         """Interrupt the running cell; on the control thread, answered at once."""
-        self.io_loop.add_callback(self.interrupt)
+        self.io_loop.add_callback(self.interrupt, parent)
         self.reply(stream, ident, parent, {"status": "ok"})
 
     async def shutdown_request(self, stream: Any, ident: Any, parent: Message) -> None:
@@ -223,3 +231,12 @@ class DaggerKernel(ProtocolKernel):
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _sent_before(first: Message, second: Message) -> bool:
+    """Whether one client sent the first message before the second, by its own clock."""
+    one, two = first["header"], second["header"]
+    try:
+        return bool(one["session"] == two["session"] and one["date"] < two["date"])
+    except (KeyError, TypeError):
+        return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import time
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +74,7 @@ class Client:
 
     def __init__(self, kc):
         self.kc = kc
+        self.answered = defaultdict(Answered)
 
     def send(self, msg_type, content, *, channel="shell", metadata=None, header=None):
         message = self.kc.session.msg(msg_type, content)
@@ -89,8 +91,9 @@ class Client:
             timeout=timeout,
         )
 
-    def execute(self, code, *, answers=(), timeout=TIMEOUT, **fields):
-        return self.collect(self.start(code, **fields), answers=answers, timeout=timeout)
+    def execute(self, code, *, answers=(), timeout=TIMEOUT, linger=0.05, **fields):
+        msg_id = self.start(code, **fields)
+        return self.collect(msg_id, answers=answers, timeout=timeout, linger=linger)
 
     def start(self, code, **fields):
         content = {
@@ -108,28 +111,27 @@ class Client:
         self, msg_id, *, channel="shell", answers=(), timeout=TIMEOUT, wants_reply=True, linger=0.05
     ):
         """Wait for the reply and for idle; then a moment longer, to see what must not come."""
-        got, answers = Answered(), list(answers)
+        got, answers = self.answered[msg_id], list(answers)
         deadline = time.monotonic() + timeout
         while not ("idle" in got.states and (got.reply is not None or not wants_reply)):
             assert time.monotonic() < deadline, f"no end of {msg_id}: {got}"
-            self._poll(msg_id, got, channel, answers)
+            self._poll(got, channel, answers)
         end = time.monotonic() + linger
         while time.monotonic() < end:
-            self._poll(msg_id, got, channel, answers)
+            self._poll(got, channel, answers)
         return got
 
-    def _poll(self, msg_id, got, channel, answers):
+    def _poll(self, got, channel, answers):
         for take in (self.kc.get_iopub_msg, getattr(self.kc, f"get_{channel}_msg")):
             try:
                 message = take(timeout=0.01)
             except queue.Empty:
                 continue
-            if message["parent_header"].get("msg_id") != msg_id:
-                continue
+            owner = self.answered[message["parent_header"].get("msg_id")]
             if take == self.kc.get_iopub_msg:
-                got.iopub.append(message)
+                owner.iopub.append(message)
             else:
-                got.reply, got.replies = message, got.replies + 1
+                owner.reply, owner.replies = message, owner.replies + 1
         try:
             question = self.kc.get_stdin_msg(timeout=0)
         except queue.Empty:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
+from jupyter_client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 HERE = Path(__file__).parent
@@ -50,34 +52,73 @@ def jupyter_environment(kernelspecs, tmp_path_factory):
     patch.undo()
 
 
-@pytest.fixture
-def start_kernel(jupyter_environment, tmp_path):
-    """Return a function that starts a kernel and gives a manager, a client and its stderr file."""
-    started = []
+class Kernels:
+    """Starts kernels and ends them."""
 
-    def start(name="scripted", **env):
-        log = (tmp_path / f"kernel-{len(started)}.log").open("w+b")
+    def __init__(self, folder):
+        self.folder = folder
+        self.started = []
+
+    def start(self, name="scripted", **env):
+        """Start a kernel; return a client with the manager and the process's output."""
+        log = (self.folder / f"kernel-{len(self.started)}.log").open("w+b")
         manager = KernelManager(kernel_name=name)
-        import os
-
-        manager.start_kernel(cwd=str(tmp_path), env={**os.environ, **env}, stdout=log, stderr=log)
-        kc = manager.client()
-        kc.start_channels()
-        started.append((manager, kc, log))
-        kc.wait_for_ready(timeout=60)
-        client = Client(kc)
+        manager.start_kernel(
+            cwd=str(self.folder), env={**os.environ, **env}, stdout=log, stderr=log
+        )
+        client = Client(manager.client())
         client.manager, client.log = manager, log
+        self.started.append(client)
+        client.kc.start_channels()
+        client.kc.wait_for_ready(timeout=60)
         return client
 
-    yield start
-    for manager, kc, log in started:
-        kc.stop_channels()
-        manager.shutdown_kernel(now=True)
-        manager.cleanup_resources()
-        log.close()
+    def connect(self, client):
+        """Return a second, independent client of a kernel."""
+        kc = BlockingKernelClient(connection_file=client.manager.connection_file)
+        kc.load_connection_file()
+        second = Client(kc)
+        second.manager = second.log = None
+        self.started.append(second)
+        kc.start_channels()
+        kc.wait_for_ready(timeout=60)
+        return second
+
+    def end(self):
+        """End all of them."""
+        for client in self.started:
+            client.kc.stop_channels()
+            client.kc.context.term()
+            if client.manager is not None:
+                client.manager.shutdown_kernel(now=True)
+                client.manager.cleanup_resources()
+                client.log.close()
 
 
 @pytest.fixture
-def scripted(start_kernel):
-    """A kernel on a scripted session."""
-    return start_kernel("scripted")
+def kernels(jupyter_environment, tmp_path):
+    """Kernels that end with the test."""
+    kernels = Kernels(tmp_path)
+    yield kernels
+    kernels.end()
+
+
+@pytest.fixture
+def start_kernel(kernels):
+    """Return a function that starts a kernel and returns its client."""
+    return kernels.start
+
+
+@pytest.fixture(scope="module")
+def module_kernel(jupyter_environment, tmp_path_factory):
+    """One scripted kernel for the tests of a module."""
+    kernels = Kernels(tmp_path_factory.mktemp("module"))
+    yield kernels.start("scripted")
+    kernels.end()
+
+
+@pytest.fixture
+def scripted(module_kernel):
+    """A kernel on a new scripted session; the process is shared by the module's tests."""
+    assert module_kernel.execute("%sandbox reset", linger=0).content["status"] == "ok"
+    return module_kernel

@@ -162,7 +162,7 @@ def _collect_all(client, wanted):
 def test_a_malformed_request_gets_an_error_reply(scripted, content):
     got = scripted.request("execute_request", content)
     assert got.content["status"] == "error"
-    assert got.content["execution_count"] == 0
+    assert "execution_count" in got.content
 
 
 def test_null_metadata_and_unknown_fields_are_tolerated(scripted):
