@@ -188,10 +188,15 @@ def _split(pattern: str) -> list[str]:
 def _members(members: str) -> str:
     """Return the expression of what stands between brackets."""
     negated, members = members.startswith("^"), members.removeprefix("^")
-    inside = re.escape(members).replace(r"\-", "-")
-    expression = f"[{'^' if negated else ''}{inside}]"
-    try:
-        re.compile(expression)
-    except re.error:  # a range that goes backwards matches nothing, as in SQLite
-        return r"(?!)"
-    return expression
+    inside, at = "", 0
+    while at < len(members):
+        low = high = members[at]
+        if at + 2 < len(members) and members[at + 1] == "-":
+            high = members[at + 2]
+            at += 2
+        at += 1
+        if low <= high:  # a range that goes backwards holds nothing, as in SQLite
+            inside += f"{re.escape(low)}-{re.escape(high)}"
+    if not inside:
+        return "." if negated else "(?!)"
+    return f"[{'^' if negated else ''}{inside}]"
