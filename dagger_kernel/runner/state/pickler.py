@@ -13,7 +13,6 @@ import importlib
 import io
 import pickle
 import sys
-import types
 from typing import TYPE_CHECKING, Any
 
 from .errors import CannotPersistError
@@ -231,29 +230,3 @@ def rebuild_global(module: str, path: str) -> Any:
 def rebuild_node(key: str) -> Any:
     """Give another node (class, function, module), loading it if need be."""
     return current_loader().resolve(key)
-
-
-def reduce_module(pickler: StatePickler, value: types.ModuleType) -> Any:
-    """Refer to a module by name, or keep one made by hand by value."""
-    name = value.__name__
-    for candidate in (name, getattr(value.__spec__, "name", None)):
-        if candidate and sys.modules.get(candidate) is value:
-            return pickler.by_name(value, candidate, "")
-    # `os.path` is posixpath; a stale or hand-made module is in no table.
-    content = {k: v for k, v in vars(value).items() if k not in ("__builtins__", "__spec__")}
-    return (rebuild_module, (name,), content, None, None, restore_module)
-
-
-@rebuilder
-def rebuild_module(name: str) -> types.ModuleType:
-    """Make a module which cannot be imported."""
-    return types.ModuleType(name)
-
-
-@rebuilder
-def restore_module(module: types.ModuleType, content: dict[str, Any]) -> None:
-    """Fill such a module."""
-    vars(module).update(content)
-
-
-BY_BASE.append(("builtins.module", reduce_module))

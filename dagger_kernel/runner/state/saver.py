@@ -16,6 +16,7 @@ from .graph import Groups, cycles, shared_ids
 from .lost import LostObject, lost_details
 from .manifest import Buffer, Component, Manifest, NameEntry
 from .memory import MAX_EXTENTS
+from .modules import ModuleState
 from .pickler import StatePickler, type_label
 from .reducers.classes import ClassState
 from .store import digest
@@ -102,8 +103,17 @@ class Saver:
         for key, value in ambient.items():
             self._values[key] = value
             self._labels[key] = key
+        self._registry.reducers.clear()  # which classes are the user's may have changed
+        for name in self._registry.managed_modules:
+            module = sys.modules.get(name)
+            if module is not None:
+                self._registry.register(f"m:{name}", module)
+                self._values[f"m:{name}"] = module
+                self._registry.bound_functions |= {
+                    id(value) for value in vars(module).values() if type(value) is types.FunctionType
+                }
         for key, value in self._registry.objects.items():
-            if loader.component_of.get(key) in loader.loaded:
+            if loader.component_of.get(key) in loader.loaded and not key.startswith("m:"):
                 self._values.setdefault(key, value)
         self._dump_all()
         groups = self._group()
@@ -193,7 +203,7 @@ class Saver:
     def _by_name_only(self, value: Any) -> bool:
         from .reducers.functions import importable_name
 
-        return importable_name(value) is not None or (
+        return importable_name(value, self._registry) is not None or (
             isinstance(value, type) and value.__module__ == "builtins"
         )
 
@@ -235,11 +245,14 @@ class Saver:
 
     def _root(self, keys: list[str]) -> tuple[list[Any], list[Any]]:
         values = [self._values[key] for key in keys]
-        classes = [v for k, v in zip(keys, values, strict=True) if k.startswith("c:")]
+        pairs = list(zip(keys, values, strict=True))
+        classes = [value for key, value in pairs if key.startswith("c:")]
+        modules = [value for key, value in pairs if key.startswith("m:")]
         classes.sort(key=lambda cls: (not issubclass(cls, type), len(cls.__mro__)))
-        prelude: list[Any] = list(classes)
+        prelude: list[Any] = [*modules, *classes]
         prelude += [ClassState(cls, early=True) for cls in classes]
         prelude += [ClassState(cls, early=False) for cls in classes]
+        prelude += [ModuleState(module) for module in modules]
         return (prelude, values)
 
     def _dump_deep(self, inline: frozenset[str], label: str, root: Any) -> StatePickler:

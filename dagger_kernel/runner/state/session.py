@@ -17,6 +17,7 @@ from .inspect import describe_manifest
 from .loader import Loader
 from .lost import LostObject
 from .manifest import Manifest, load_manifest
+from .modules import SavedModules, user_modules
 from .saver import Outcome, Saver
 from .static import needs_of_code, needs_of_source
 from .store import BlobStore
@@ -60,6 +61,7 @@ class StateSession:
         """Set to make :meth:`warm` stop before its next import."""
         self._store = BlobStore(self.root)
         self._base: dict[str, Any] = {}
+        self._modules_before: set[str] = set()
         self._manifest = Manifest()
         self._manifest_name = ""
         self._loader: Loader | None = None
@@ -83,10 +85,15 @@ class StateSession:
         for name in self._manifest.names:
             # A variable may be named like something the shell put there.
             self.namespace.pop(name, None)
+        self._modules_before = set(sys.modules)
         registry = Registry(self.namespace)
         registry.sequence = self._manifest.sequence + 1
         self._loader = Loader(self._manifest, self._store, registry, self._bind)
         self._loader.code_hook = self._code_loaded
+        saved = [key[2:] for key in self._loader.component_of if key.startswith("m:")]
+        registry.managed_modules.update(saved)
+        if saved:
+            sys.meta_path.insert(0, SavedModules(self._loader))  # type: ignore[arg-type]
         hooks = lazy.Hooks(self.namespace, self._loader.fetch, self._all_names, self.load_all)
         shadowed = [name for name in self._manifest.names if hasattr(builtins, name)]
         lazy.install(hooks, shadowed)
@@ -252,6 +259,7 @@ class StateSession:
         }
         assert self._ambient is not None
         plain, nodes = self._ambient.capture(loader.values)
+        loader.registry.managed_modules |= user_modules(self._modules_before)
         outcome = Saver(loader, self._store).save(names, nodes, self.cell, gone)
         manifest = outcome.manifest
         manifest.parent = self._manifest_name

@@ -40,10 +40,10 @@ _EARLY = (
 def reduce_class(pickler: StatePickler, cls: type) -> Any:
     """Save a class by name, as a node, or (where it is the node) as an empty class."""
     registry = pickler.registry
-    name = importable_name(cls)
-    if name is not None and registry.module_key(name[0]) not in pickler.inline:
+    name = importable_name(cls, registry)
+    if name is not None:
         return pickler.by_name(cls, *name)
-    if cls.__module__ == "builtins" and name is None:
+    if cls.__module__ == "builtins":
         return _builtin_type(pickler, cls)
     key = registry.class_key(cls)
     if key not in pickler.inline:
@@ -150,8 +150,7 @@ def rebuild_class(
             cls = type.__new__(meta, name, bases, content)
     else:
         cls = type.__new__(meta, name, bases, content)
-    loader = current_loader()
-    loader.register(key, cls)
+    current_loader().register(key, cls)
     return cls
 
 
@@ -187,17 +186,15 @@ def reduce_wrapper(_pickler: StatePickler, value: Any) -> Any:
 def reduce_enum_member(pickler: StatePickler, member: enum.Enum) -> Any:
     """Refer to an enum member; its class keeps the object itself."""
     cls = type(member)
-    key = None
-    if importable_name(cls) is None:
-        key = pickler.registry.class_key(cls)
-    if key is not None and key in pickler.inline:
+    registry = pickler.registry
+    if importable_name(cls, registry) is None and registry.class_key(cls) in pickler.inline:
         from .instances import reduce_instance
 
         return reduce_instance(pickler, member)
     pickler.by_reference.add(id(member))
-    name = member._name_
-    if name is not None and cls._member_map_.get(name) is member:
-        return (rebuild_enum_member, (cls, name))
+    label = member._name_
+    if label is not None and cls._member_map_.get(label) is member:
+        return (rebuild_enum_member, (cls, label))
     return (rebuild_enum_value, (cls, member._value_))
 
 

@@ -19,17 +19,24 @@ from ..pickler import EXACT, find_importable, reduces, rebuild_node
 from ..rebuild import current_loader, rebuilder
 
 if TYPE_CHECKING:
+    from ..graph import Registry
     from ..pickler import StatePickler
 
 _SAME = "\0same"
 """Stands for the docstring which the code object holds already."""
 
 
-def importable_name(value: Any) -> tuple[str, str] | None:
-    """Module and path under which a function or class can be imported, if it can."""
+def importable_name(value: Any, registry: Registry) -> tuple[str, str] | None:
+    """Module and path under which a library's function or class can be imported.
+
+    What a user's module defines is not named by its place there: after a reload
+    the place holds something else.
+    """
     module = getattr(value, "__module__", None)
     path = getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(path, str) or module == "__main__":
+        return None
+    if module in registry.managed_modules:
         return None
     if "<locals>" in path or "<lambda>" in path:
         return None
@@ -40,8 +47,8 @@ def importable_name(value: Any) -> tuple[str, str] | None:
 def reduce_function(pickler: StatePickler, function: types.FunctionType) -> Any:
     """Save a function by name, as a node, or by value."""
     registry = pickler.registry
-    name = importable_name(function)
-    if name is not None and registry.module_key(name[0]) not in pickler.inline:
+    name = importable_name(function, registry)
+    if name is not None:
         return pickler.by_name(function, *name)
     key = registry.function_key(function)
     if key is not None and key not in pickler.inline:

@@ -29,12 +29,12 @@ _PLAIN = (list, dict, set, frozenset, tuple, int, float, complex, str, bytes, by
 def is_user_class(kind: type, registry: Registry) -> bool:
     """Whether instances are saved raw: a class of the notebook or of a user's module."""
     if kind.__module__ != "__main__" and registry.module_key(kind.__module__) is None:
-        if importable_name(kind) is not None or not made_by_statement(kind):
+        if importable_name(kind, registry) is not None or not made_by_statement(kind):
             return False
     for base in kind.__mro__[:-1]:
         if base.__module__ == "__main__" or registry.module_key(base.__module__) is not None:
             continue
-        if importable_name(base) is None and made_by_statement(base):
+        if importable_name(base, registry) is None and made_by_statement(base):
             continue
         # A library's own protocol knows about state which we cannot see.
         if base in _PLAIN or base.__module__ in ("abc", "typing", "enum"):

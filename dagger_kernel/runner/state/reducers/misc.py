@@ -298,8 +298,8 @@ def reduce_cached(pickler: StatePickler, value: Any) -> Any:
     """Save a cached function with the results in its cache."""
     from .functions import importable_name
 
-    name = importable_name(value)
-    if name is not None and pickler.registry.module_key(name[0]) not in pickler.inline:
+    name = importable_name(value, pickler.registry)
+    if name is not None:
         return pickler.by_name(value, *name)
     parameters = value.cache_parameters()
     info = value.cache_info()
