@@ -61,7 +61,6 @@ class Loader:
         self.seconds = 0.0
         self.lock = threading.RLock()
         self.code_hook: Callable[[types.CodeType], None] = lambda _code: None
-        self.source_used: Callable[[str], None] = lambda _filename: None
         self._store = store
         self._memory: Memory | None = None
         self._bind = bind

@@ -52,7 +52,6 @@ class Component:
     buffers: list[Buffer]
     references: list[str]
     modules: list[str]
-    sources: list[str]
 
 
 @dataclass
@@ -69,8 +68,6 @@ class Manifest:
     lost: list[dict[str, Any]] = field(default_factory=list)
     unset: list[str] = field(default_factory=list)
     ambient: dict[str, Any] = field(default_factory=dict)
-    history: list[Any] = field(default_factory=list)
-    sources: dict[str, list[Any]] = field(default_factory=dict)
     lineage: dict[str, Any] = field(default_factory=dict)
     verified: list[str] = field(default_factory=list)
 
@@ -88,8 +85,6 @@ class Manifest:
             "lost": self.lost,
             "unset": self.unset,
             "ambient": self.ambient,
-            "history": self.history,
-            "sources": self.sources,
             "lineage": self.lineage,
             "verified": self.verified,
         }
@@ -104,7 +99,6 @@ def _pack(component: Component) -> list[Any]:
         [[b.file, b.offset, b.length, b.extents] for b in component.buffers],
         component.references,
         component.modules,
-        component.sources,
     ]
 
 
@@ -162,8 +156,6 @@ def parse_manifest(data: bytes) -> Manifest:
             lost=[_lost(entry) for entry in document["lost"]],
             unset=_strings(document["unset"]),
             ambient=dict(document["ambient"]),
-            history=list(document["history"]),
-            sources={_str(n): list(v) for n, v in document["sources"].items()},
             lineage=dict(document["lineage"]),
             verified=_strings(document["verified"]),
         )
@@ -180,7 +172,7 @@ def _name_entry(value: Any) -> NameEntry:
 
 
 def _component(value: Any) -> Component:
-    keys, skeleton, digest, buffers, references, modules, sources = value
+    keys, skeleton, digest, buffers, references, modules = value
     file, offset, length = skeleton
     return Component(
         keys=_strings(keys),
@@ -189,7 +181,6 @@ def _component(value: Any) -> Component:
         buffers=[_buffer(buffer) for buffer in buffers],
         references=_strings(references),
         modules=_strings(modules),
-        sources=_strings(sources),
     )
 
 

@@ -90,7 +90,6 @@ class StatePickler(pickle.Pickler):
         self.lost: list[tuple[str, str, int]] = []
         self.foreign: set[str] = set()
         self.modules: set[str] = set()
-        self.sources: set[str] = set()
         self.filled_cells: set[int] = set()
         self.bare_cells: set[int] = set()
 

@@ -322,7 +322,6 @@ class Saver:
             buffers=buffers,
             references=references,
             modules=sorted({m.partition(".")[0] for m in pickler.modules}),
-            sources=sorted(pickler.sources),
         )
         return f"{self._old.sequence + 1}.{group[0]}", component
 

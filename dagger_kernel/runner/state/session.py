@@ -97,7 +97,7 @@ class StateSession:
         hooks = lazy.Hooks(self.namespace, self._loader.fetch, self._all_names, self.load_all)
         shadowed = [name for name in self._manifest.names if hasattr(builtins, name)]
         lazy.install(hooks, shadowed)
-        self._ambient = Ambient(all_providers(self), self._fetch_ambient)
+        self._ambient = Ambient(all_providers(), self._fetch_ambient)
         self._loader.seconds += time.perf_counter() - start
 
     def begin(self, source: str, *, cell: int, step: str, seed: bytes) -> None:

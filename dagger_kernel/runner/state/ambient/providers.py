@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import process, randomness
+from . import libraries, logs, process, randomness, shell
 
 if TYPE_CHECKING:
-    from ..session import StateSession
     from .base import Provider
 
 
-def all_providers(session: StateSession) -> list[Provider]:
+def all_providers() -> list[Provider]:
     """Make the providers of one session."""
-    del session
     return [
         process.Directory(),
         process.Environment(),
@@ -22,4 +20,17 @@ def all_providers(session: StateSession) -> list[Provider]:
         randomness.PythonRandom(),
         randomness.NumpyRandom(),
         randomness.TorchRandom(),
+        libraries.Warnings(),
+        libraries.Locale(),
+        libraries.Decimals(),
+        libraries.NumpyOptions(),
+        libraries.PandasOptions(),
+        libraries.MatplotlibOptions(),
+        libraries.Figures(),
+        libraries.SklearnOptions(),
+        libraries.PlotlyOptions(),
+        libraries.TorchOptions(),
+        logs.Logging(),
+        shell.ShellOptions(),
+        shell.ShellObjects(),
     ]

@@ -10,6 +10,7 @@ from . import (
     instances,
     iterators,
     misc,
+    shell,
     sync,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "instances",
     "iterators",
     "misc",
+    "shell",
     "sync",
 ]

@@ -8,7 +8,6 @@ still share it.
 
 from __future__ import annotations
 
-import linecache
 import marshal
 import sys
 import types
@@ -56,8 +55,6 @@ def reduce_function(pickler: StatePickler, function: types.FunctionType) -> Any:
         pickler.by_reference.add(id(function))
         return (rebuild_node, (key,))
     code = function.__code__
-    if code.co_filename in linecache.cache:
-        pickler.sources.add(code.co_filename)
     closure = function.__closure__
     cells = []
     if closure is not None:

@@ -187,13 +187,12 @@ def rebuild_match(pattern: re.Pattern[Any], method: str, string: Any, start: int
 
 
 @reduces(types.TracebackType)
-def reduce_traceback(pickler: StatePickler, value: types.TracebackType) -> Any:
+def reduce_traceback(_pickler: StatePickler, value: types.TracebackType) -> Any:
     """Save where a traceback points; the frames' variables ended with their process."""
     entries = []
     step: types.TracebackType | None = value
     while step is not None:
         code = step.tb_frame.f_code
-        pickler.sources.add(code.co_filename)
         entries.append((code.co_filename, code.co_name, step.tb_lineno))
         step = step.tb_next
     return (rebuild_traceback, (tuple(entries),))
@@ -202,11 +201,8 @@ def reduce_traceback(pickler: StatePickler, value: types.TracebackType) -> Any:
 @rebuilder
 def rebuild_traceback(entries: tuple[tuple[str, str, int], ...]) -> types.TracebackType | None:
     """Make a traceback which points at the same lines."""
-    from ..rebuild import current_loader
-
     following: types.TracebackType | None = None
     for filename, name, line in reversed(entries):
-        current_loader().source_used(filename)
         code = compile("\n" * max(0, line - 1) + "raise marker", filename, "exec")
         code = code.replace(co_name=name)
         marker = RuntimeError()

@@ -1,0 +1,64 @@
+"""Logging: levels, handlers and filters of all loggers."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from .base import Provider
+
+
+class Logging(Provider):
+    """What ``logging`` was told."""
+
+    name = "logging"
+    module = "logging"
+    plain = False
+
+    def start(self, seed: bytes) -> None:
+        del seed
+        self._base = self._now()
+
+    @staticmethod
+    def _loggers() -> dict[str, Any]:
+        manager = logging.Logger.manager
+        found: dict[str, Any] = {"": logging.root}
+        for name, logger in list(manager.loggerDict.items()):
+            if isinstance(logger, logging.Logger):
+                found[name] = logger
+        return found
+
+    def _now(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"\0disable": logging.Logger.manager.disable}
+        for name, logger in self._loggers().items():
+            found[name] = (
+                logger.level,
+                logger.disabled,
+                logger.propagate,
+                list(logger.handlers),
+                list(logger.filters),
+            )
+        names = {level: label for level, label in logging._levelToName.items() if level % 10}
+        if names:
+            found["\0levels"] = names
+        return found
+
+    def capture(self) -> Any:
+        now = self._now()
+        plain = (0, False, True, [], [])
+        return {k: v for k, v in now.items() if self._base.get(k, plain) != v} or None
+
+    def restore(self, value: Any) -> None:
+        for name, state in value.items():
+            if name == "\0disable":
+                logging.disable(state)
+            elif name == "\0levels":
+                for level, label in state.items():
+                    logging.addLevelName(level, label)
+            else:
+                logger = logging.getLogger(name) if name else logging.root
+                level, disabled, propagate, handlers, filters = state
+                logger.setLevel(level)
+                logger.disabled, logger.propagate = disabled, propagate
+                logger.handlers[:] = handlers
+                logger.filters[:] = filters

@@ -1,0 +1,203 @@
+"""What the user told IPython: magics, aliases, extensions, options, hooks."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from .base import Provider
+
+_SIMPLE = (str, int, float, bool, type(None))
+_OWN_TRAITS = frozenset({"execution_count", "colors"})
+
+
+def current_shell() -> Any:
+    """IPython's shell, if this process has one."""
+    module = sys.modules.get("IPython.core.getipython")
+    return module.get_ipython() if module is not None else None
+
+
+class ShellOptions(Provider):
+    """Aliases, extensions, ``__future__`` flags and configurable options."""
+
+    name = "shell"
+    module = "IPython.core.getipython"
+
+    def start(self, seed: bytes) -> None:
+        del seed
+        self._base = self._now()
+
+    @staticmethod
+    def _configurables(shell: Any) -> list[Any]:
+        found = [shell, *shell.configurables]
+        formatter = getattr(shell, "display_formatter", None)
+        if formatter is not None:
+            found += [formatter, *formatter.formatters.values()]
+        unique: dict[int, Any] = {id(item): item for item in found}
+        return list(unique.values())
+
+    def _now(self) -> dict[str, Any]:
+        shell = current_shell()
+        if shell is None:
+            return {}
+        options: dict[str, Any] = {}
+        for item in self._configurables(shell):
+            for name in item.traits(config=True):
+                try:
+                    value = getattr(item, name)
+                except Exception:  # noqa: S112 - a trait without a value
+                    continue
+                if isinstance(value, set | frozenset):
+                    value = {"set": sorted(map(str, value))}
+                if isinstance(value, (*_SIMPLE, dict)) and name not in _OWN_TRAITS:
+                    options[f"{type(item).__name__}.{name}"] = value
+        autoreload = self._autoreload(shell)
+        return {
+            "aliases": dict(shell.alias_manager.aliases),
+            "extensions": sorted(shell.extension_manager.loaded),
+            "flags": shell.compile.flags,
+            "directories": list(shell.user_ns.get("_dh", [])),
+            "options": options,
+            "xmode": getattr(getattr(shell, "InteractiveTB", None), "mode", None),
+            "autoreload": autoreload,
+        }
+
+    @staticmethod
+    def _autoreload(shell: Any) -> list[Any] | None:
+        for magics in shell.magics_manager.registry.values():
+            reloader = getattr(magics, "_reloader", None)
+            if reloader is not None:
+                return [bool(reloader.enabled), bool(reloader.check_all), bool(getattr(reloader, "autoload_obj", False))]
+        return None
+
+    def capture(self) -> Any:
+        now = self._now()
+        found: dict[str, Any] = {}
+        for part, value in now.items():
+            base = self._base.get(part)
+            if part == "options":
+                changed = {k: v for k, v in value.items() if base is None or base.get(k) != v}
+                if changed:
+                    found[part] = changed
+            elif value != base:
+                found[part] = value
+        return found or None
+
+    def restore(self, value: Any) -> None:
+        shell = current_shell()
+        if shell is None:
+            return
+        for extension in value.get("extensions", ()):
+            if extension not in shell.extension_manager.loaded:
+                try:
+                    shell.extension_manager.load_extension(extension)
+                except Exception:  # noqa: S112 - an extension may be gone by now
+                    continue
+        if "aliases" in value:
+            for name in set(dict(shell.alias_manager.aliases)) - set(value["aliases"]):
+                shell.alias_manager.undefine_alias(name)
+            for name, command in value["aliases"].items():
+                shell.alias_manager.soft_define_alias(name, command)
+        if "flags" in value:
+            shell.compile.flags = value["flags"]
+        if "directories" in value and "_dh" in shell.user_ns:
+            shell.user_ns["_dh"][:] = value["directories"]
+        for item in self._configurables(shell):
+            for name in item.traits(config=True):
+                setting = value.get("options", {}).get(f"{type(item).__name__}.{name}", item)
+                if setting is item:
+                    continue
+                if isinstance(setting, dict) and set(setting) == {"set"}:
+                    setting = set(setting["set"])
+                try:
+                    setattr(item, name, setting)
+                except Exception:  # noqa: S112 - a value may be refused after an upgrade
+                    continue
+        if value.get("xmode"):
+            shell.InteractiveTB.set_mode(value["xmode"])
+        if value.get("autoreload"):
+            for magics in shell.magics_manager.registry.values():
+                reloader = getattr(magics, "_reloader", None)
+                if reloader is not None:
+                    reloader.enabled, reloader.check_all = value["autoreload"][:2]
+                    reloader.autoload_obj = value["autoreload"][2]
+
+
+class ShellObjects(Provider):
+    """Magics, event callbacks, transformers and formatters made by the user."""
+
+    name = "shell.objects"
+    module = "IPython.core.getipython"
+    plain = False
+
+    def start(self, seed: bytes) -> None:
+        del seed
+        self._base = self._now()
+
+    @staticmethod
+    def _now() -> dict[str, Any]:
+        shell = current_shell()
+        if shell is None:
+            return {}
+        found: dict[str, Any] = {}
+        for kind, table in shell.magics_manager.magics.items():
+            for name, function in table.items():
+                if type(function).__name__ != "Alias":
+                    found[f"magic.{kind}.{name}"] = function
+        for event, callbacks in shell.events.callbacks.items():
+            found[f"event.{event}"] = list(callbacks)
+        for part in ("input_transformers_post", "ast_transformers"):
+            found[f"list.{part}"] = list(getattr(shell, part))
+        manager = shell.input_transformer_manager
+        for part in ("cleanup_transforms", "line_transforms", "token_transformers"):
+            found[f"transforms.{part}"] = list(getattr(manager, part))
+        for mime, formatter in shell.display_formatter.formatters.items():
+            for part in ("singleton_printers", "type_printers", "deferred_printers"):
+                found[f"format.{mime}.{part}"] = dict(getattr(formatter, part))
+        found["errors"] = (tuple(shell.custom_exceptions), shell.CustomTB) if shell.custom_exceptions else None
+        return found
+
+    def capture(self) -> Any:
+        now = self._now()
+        found = {}
+        for name, value in now.items():
+            base = self._base.get(name)
+            if name.startswith("format."):
+                added = {k: v for k, v in value.items() if base is None or base.get(k) is not v}
+                if added:
+                    found[name] = added
+            elif not _same(value, base):
+                found[name] = value
+        return found or None
+
+    def restore(self, value: Any) -> None:
+        shell = current_shell()
+        if shell is None:
+            return
+        for name, content in value.items():
+            kind, _, rest = name.partition(".")
+            if kind == "magic":
+                table, _, magic = rest.partition(".")
+                shell.magics_manager.magics[table][magic] = content
+            elif kind == "event":
+                shell.events.callbacks[rest][:] = content
+            elif kind == "list":
+                getattr(shell, rest)[:] = content
+            elif kind == "transforms":
+                getattr(shell.input_transformer_manager, rest)[:] = content
+            elif kind == "format":
+                mime, _, part = rest.rpartition(".")
+                getattr(shell.display_formatter.formatters[mime], part).update(content)
+            elif kind == "errors" and content:
+                shell.custom_exceptions, shell.CustomTB = content
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two entries are the same objects; bound methods are made anew each time."""
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if one is other:
+        return True
+    if getattr(one, "__func__", one) is getattr(other, "__func__", other):
+        return getattr(one, "__self__", None) is getattr(other, "__self__", None) and hasattr(one, "__func__")
+    return False
