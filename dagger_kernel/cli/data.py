@@ -16,8 +16,15 @@ PAGE = 500
 
 @contextlib.contextmanager
 def opened_log(settings: Settings | None = None, *, create: bool = False) -> Iterator[LogStore]:
-    """Open the log that the settings name, and close it."""
-    store = open_log(settings or Settings.load(), create=create)
+    """Open the log that the settings name, and close it. One of an older version is migrated.
+
+    Parameters
+    ----------
+    create
+        Whether to make a log where there is none.
+    """
+    settings = settings or Settings.load()
+    store = open_log(settings, create=create or log_exists(settings))
     try:
         yield store
     finally:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dagger_kernel.errors import DaggerKernelError, SettingError
 from dagger_kernel.settings import Settings
 
-from . import checks, output
+from . import checks, machine, output
 from .exits import ExitCode
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ COLORS = {checks.OK: "green", checks.NOTE: "yellow", checks.MISSING: "red"}
 
 def run(*, measure: bool | None, as_json: bool) -> None:
     """Look, report, and exit with `ExitCode.PROBLEM` if no cell can run."""
-    found = list(checks.of_machine())
+    found = list(machine.of_machine())
     engines: dict[str, Any] = {}
     usable: list[str] = []
     try:

@@ -26,16 +26,19 @@ def test_below_a_prefix(cli, environment):
 
 def test_for_the_user(process, environment):
     ran = process("install", "--user", "--json")
-    assert {one["name"] for one in ran.json["installed"]} == set(NAMES)
+    installed = {one["name"]: one["path"] for one in ran.json["installed"]}
+    assert set(installed) == set(NAMES)
+    for path in installed.values():
+        assert path.startswith(str(environment / "home"))
+    # A Jupyter elsewhere finds them, whatever environment it runs in.
     listed = subprocess.run(
         [sys.executable, "-m", "jupyter", "kernelspec", "list", "--json"],
         capture_output=True,
         check=True,
-        env=os.environ | {"HOME": str(environment / "home")},
+        env=os.environ | {"JUPYTER_PREFER_ENV_PATH": "0"},
     )
     found = json.loads(listed.stdout)["kernelspecs"]
-    for name in NAMES:
-        assert found[name]["resource_dir"].startswith(str(environment / "home"))
+    assert {name: found[name]["resource_dir"] for name in NAMES} == installed
 
 
 def test_again_replaces(cli, environment):
