@@ -40,11 +40,13 @@ def library_roots() -> tuple[str, ...]:
 
 def user_modules(before: set[str]) -> set[str]:
     """Names of the modules imported since, which belong to the user."""
+    new = sys.modules.keys() - before - {MODULE, "__main__", "__mp_main__"}
+    if not new:
+        return set()
     roots = library_roots()
     found = set()
-    for name, module in list(sys.modules.items()):
-        if name in before or name in (MODULE, "__main__", "__mp_main__"):
-            continue
+    for name in new:
+        module = sys.modules[name]
         if isinstance(module, types.ModuleType) and _is_users(module, roots):
             found.add(name)
     sizes: dict[str, int] = {}

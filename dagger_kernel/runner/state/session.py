@@ -97,7 +97,9 @@ class StateSession:
         hooks = lazy.Hooks(self.namespace, self._loader.fetch, self._all_names, self.load_all)
         shadowed = [name for name in self._manifest.names if hasattr(builtins, name)]
         lazy.install(hooks, shadowed)
-        self._ambient = Ambient(all_providers(), self._fetch_ambient)
+        providers = all_providers(lambda: registry.managed_modules, self._load_modules)
+        self._ambient = Ambient(providers, self._fetch_ambient)
+        self._ambient.start()
         self._loader.seconds += time.perf_counter() - start
 
     def begin(self, source: str, *, cell: int, step: str, seed: bytes) -> None:
@@ -172,6 +174,11 @@ class StateSession:
                 if name not in self.namespace and self._is_pending(name):
                     loader.load(loader.component_of[entry.key])
 
+    def _load_modules(self) -> None:
+        for key in list(self.loader.component_of):
+            if key.startswith("m:"):
+                self.loader.resolve(key)
+
     def _is_pending(self, name: str) -> bool:
         entry = self._manifest.names.get(name)
         if entry is None:
@@ -195,6 +202,10 @@ class StateSession:
             self._prefetch(set(self._manifest.names))
         else:
             self._prefetch(needs.names & set(self._manifest.names))
+
+    def saved_names(self) -> list[str]:
+        """Every saved name which is not loaded, hidden ones too."""
+        return self._all_names()
 
     def _bind(self, name: str, value: Any) -> None:
         """Bind a loaded value, unless the cell bound the name first."""
@@ -229,7 +240,7 @@ class StateSession:
         try:
             with loader.lock:
                 outcome = self._save()
-            report["saved"] = outcome.saved
+            report["saved"] = [name for name in outcome.saved if not name.startswith("_")]
             report["unchanged"] = outcome.unchanged
             report["lost"] = outcome.lost
             report["deleted"] = sorted(outcome.deleted)
@@ -258,8 +269,8 @@ class StateSession:
             and loader.component_of.get(entry.key) not in loader.failed
         }
         assert self._ambient is not None
-        plain, nodes = self._ambient.capture(loader.values)
         loader.registry.managed_modules |= user_modules(self._modules_before)
+        plain, nodes = self._ambient.capture(loader.values)
         outcome = Saver(loader, self._store).save(names, nodes, self.cell, gone)
         manifest = outcome.manifest
         manifest.parent = self._manifest_name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,11 @@ class Provider:
     plain = True
     """Whether the value is JSON and lives in the manifest; otherwise it is an ``a:`` node."""
 
-    def start(self, seed: bytes) -> None:
-        """Take the baseline, before anything is restored."""
+    def start(self) -> None:
+        """Take the baseline, before anything is restored; may happen while waiting idly."""
+
+    def seed(self, seed: bytes) -> None:
+        """Make what is random depend on the step alone."""
 
     def capture(self) -> Any:
         """Give the value to keep, or None while it is the baseline."""
@@ -54,8 +58,24 @@ class Ambient:
         self._providers = providers
         self._fetch = fetch
         self._saved: dict[str, Any] = {}
+        self._started: set[str] = set()
         self._active: set[str] = set()
         self.failures: list[tuple[str, str]] = []
+
+    def start(self) -> None:
+        """Take baselines of what is loaded; cheap here, as the room is only waiting."""
+        for provider in self._providers:
+            if provider.module in sys.modules:
+                self._start(provider)
+
+    def _start(self, provider: Provider) -> None:
+        if provider.name in self._started:
+            return
+        self._started.add(provider.name)
+        try:
+            provider.start()
+        except Exception as error:
+            self.failures.append((provider.name, f"{type(error).__name__}: {error}"))
 
     def begin(self, saved: dict[str, Any], seed: bytes) -> None:
         """Restore everything whose library is loaded, and the rest when it is."""
@@ -69,9 +89,10 @@ class Ambient:
     def _activate(self, provider: Provider, seed: bytes) -> None:
         if provider.name in self._active:
             return
+        self._start(provider)
         self._active.add(provider.name)
         try:
-            provider.start(seed)
+            provider.seed(seed)
             if provider.plain:
                 value = self._saved.get(provider.name)
             else:
@@ -90,6 +111,8 @@ class Ambient:
             if provider.name in self._active:
                 try:
                     value = provider.capture()
+                    if provider.plain:
+                        json.dumps(value)
                 except Exception as error:
                     self.failures.append((provider.name, f"{type(error).__name__}: {error}"))
                     value = None

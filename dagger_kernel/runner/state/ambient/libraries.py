@@ -17,8 +17,7 @@ class Warnings(Provider):
     name = "warnings"
     plain = False
 
-    def start(self, seed: bytes) -> None:
-        del seed
+    def start(self) -> None:
         self._base = list(warnings.filters)
 
     def capture(self) -> Any:
@@ -35,8 +34,7 @@ class Locale(Provider):
 
     name = "locale"
 
-    def start(self, seed: bytes) -> None:
-        del seed
+    def start(self) -> None:
         self._base = locale.setlocale(locale.LC_ALL)
 
     def capture(self) -> Any:
@@ -56,8 +54,7 @@ class Decimals(Provider):
     name = "decimal"
     plain = False
 
-    def start(self, seed: bytes) -> None:
-        del seed
+    def start(self) -> None:
         self._base = self._now()
 
     @staticmethod
@@ -78,8 +75,7 @@ class NumpyOptions(Provider):
     module = "numpy"
     plain = False
 
-    def start(self, seed: bytes) -> None:
-        del seed
+    def start(self) -> None:
         self._base = self._now()
 
     @staticmethod
@@ -110,8 +106,7 @@ class PandasOptions(Provider):
     module = "pandas"
     plain = False
 
-    def start(self, seed: bytes) -> None:
-        del seed
+    def start(self) -> None:
         self._base = self._now()
 
     @staticmethod
@@ -152,8 +147,7 @@ class MatplotlibOptions(Provider):
     module = "matplotlib"
     plain = False
 
-    def start(self, seed: bytes) -> None:
-        del seed
+    def start(self) -> None:
         self._base = self._now()
 
     @staticmethod
@@ -210,8 +204,7 @@ class SklearnOptions(Provider):
     name = "sklearn.config"
     module = "sklearn"
 
-    def start(self, seed: bytes) -> None:
-        del seed
+    def start(self) -> None:
         self._base = sys.modules["sklearn"].get_config()
 
     def capture(self) -> Any:
@@ -228,8 +221,7 @@ class PlotlyOptions(Provider):
     name = "plotly.defaults"
     module = "plotly.io"
 
-    def start(self, seed: bytes) -> None:
-        del seed
+    def start(self) -> None:
         self._base = self._now()
 
     @staticmethod
@@ -255,8 +247,7 @@ class TorchOptions(Provider):
     name = "torch.options"
     module = "torch"
 
-    def start(self, seed: bytes) -> None:
-        del seed
+    def start(self) -> None:
         self._base = self._now()
 
     @staticmethod

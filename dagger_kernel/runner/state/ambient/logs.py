@@ -15,8 +15,7 @@ class Logging(Provider):
     module = "logging"
     plain = False
 
-    def start(self, seed: bytes) -> None:
-        del seed
+    def start(self) -> None:
         self._base = self._now()
 
     @staticmethod

@@ -33,8 +33,7 @@ class Environment(Provider):
 
     name = "environ"
 
-    def start(self, seed: bytes) -> None:
-        del seed
+    def start(self) -> None:
         self._base = dict(os.environ)
 
     def capture(self) -> Any:
@@ -57,8 +56,7 @@ class SearchPath(Provider):
 
     name = "path"
 
-    def start(self, seed: bytes) -> None:
-        del seed
+    def start(self) -> None:
         self._base = list(sys.path)
 
     def capture(self) -> Any:
@@ -74,8 +72,7 @@ class Interpreter(Provider):
 
     name = "interpreter"
 
-    def start(self, seed: bytes) -> None:
-        del seed
+    def start(self) -> None:
         self._base = self._now()
 
     @staticmethod

@@ -7,11 +7,23 @@ from typing import TYPE_CHECKING
 from . import libraries, logs, process, randomness, shell
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .base import Provider
 
 
-def all_providers() -> list[Provider]:
-    """Make the providers of one session."""
+def all_providers(
+    modules: Callable[[], set[str]], load_modules: Callable[[], None]
+) -> list[Provider]:
+    """Make the providers of one session.
+
+    Parameters
+    ----------
+    modules : callable
+        Gives the names of the user's own modules.
+    load_modules : callable
+        Loads all of these which are saved.
+    """
     return [
         process.Directory(),
         process.Environment(),
@@ -31,6 +43,7 @@ def all_providers() -> list[Provider]:
         libraries.PlotlyOptions(),
         libraries.TorchOptions(),
         logs.Logging(),
-        shell.ShellOptions(),
+        # Extensions first: the callbacks among the objects may be theirs.
+        shell.ShellOptions(modules, load_modules),
         shell.ShellObjects(),
     ]

@@ -20,7 +20,7 @@ class PythonRandom(Provider):
     module = "random"
     plain = False
 
-    def start(self, seed: bytes) -> None:
+    def seed(self, seed: bytes) -> None:
         random = sys.modules["random"]
         random.seed(_number(seed, "random"))
         self._base = random.getstate()
@@ -41,7 +41,7 @@ class NumpyRandom(Provider):
     module = "numpy.random"
     plain = False
 
-    def start(self, seed: bytes) -> None:
+    def seed(self, seed: bytes) -> None:
         random = sys.modules["numpy.random"]
         random.seed([_number(seed, "numpy") >> shift & 0xFFFFFFFF for shift in (0, 32, 64, 96)])
         self._base: Any = self._plain(random.get_state())
@@ -71,7 +71,7 @@ class TorchRandom(Provider):
     module = "torch"
     plain = False
 
-    def start(self, seed: bytes) -> None:
+    def seed(self, seed: bytes) -> None:
         torch = sys.modules["torch"]
         torch.manual_seed(_number(seed, "torch") & (1 << 62) - 1)
         self._base: Any = self._now()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .base import Provider
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _SIMPLE = (str, int, float, bool, type(None))
 _OWN_TRAITS = frozenset({"execution_count", "colors"})
@@ -17,22 +21,32 @@ def current_shell() -> Any:
     return module.get_ipython() if module is not None else None
 
 
+def _is_json(value: Any) -> bool:
+    try:
+        return isinstance(value, dict) and json.loads(json.dumps(value)) == value
+    except (TypeError, ValueError):
+        return False
+
+
 class ShellOptions(Provider):
     """Aliases, extensions, ``__future__`` flags and configurable options."""
 
     name = "shell"
     module = "IPython.core.getipython"
 
-    def start(self, seed: bytes) -> None:
-        del seed
+    def __init__(self, modules: Callable[[], set[str]], load_modules: Callable[[], None]) -> None:
+        self._modules = modules
+        self._load_modules = load_modules
+
+    def start(self) -> None:
         self._base = self._now()
 
     @staticmethod
     def _configurables(shell: Any) -> list[Any]:
         found = [shell, *shell.configurables]
-        formatter = getattr(shell, "display_formatter", None)
+        formatter = shell._trait_values.get("display_formatter")
         if formatter is not None:
-            found += [formatter, *formatter.formatters.values()]
+            found += [formatter, *formatter._trait_values.get("formatters", {}).values()]
         unique: dict[int, Any] = {id(item): item for item in found}
         return list(unique.values())
 
@@ -42,15 +56,15 @@ class ShellOptions(Provider):
             return {}
         options: dict[str, Any] = {}
         for item in self._configurables(shell):
-            for name in item.traits(config=True):
-                try:
-                    value = getattr(item, name)
-                except Exception:  # noqa: S112 - a trait without a value
+            # Only what was set: asking every trait for its value makes all the defaults.
+            for name, value in item._trait_values.items():
+                if name in _OWN_TRAITS or not item.has_trait(name):
                     continue
-                if isinstance(value, set | frozenset):
-                    value = {"set": sorted(map(str, value))}
-                if isinstance(value, (*_SIMPLE, dict)) and name not in _OWN_TRAITS:
-                    options[f"{type(item).__name__}.{name}"] = value
+                if not item.trait_metadata(name, "config"):
+                    continue
+                plain = {"set": sorted(map(str, value))} if isinstance(value, set) else value
+                if isinstance(plain, _SIMPLE) or _is_json(plain):
+                    options[f"{type(item).__name__}.{name}"] = plain
         autoreload = self._autoreload(shell)
         return {
             "aliases": dict(shell.alias_manager.aliases),
@@ -62,12 +76,16 @@ class ShellOptions(Provider):
             "autoreload": autoreload,
         }
 
-    @staticmethod
-    def _autoreload(shell: Any) -> list[Any] | None:
+    def _autoreload(self, shell: Any) -> list[Any] | None:
         for magics in shell.magics_manager.registry.values():
             reloader = getattr(magics, "_reloader", None)
             if reloader is not None:
-                return [bool(reloader.enabled), bool(reloader.check_all), bool(getattr(reloader, "autoload_obj", False))]
+                return [
+                    bool(reloader.enabled),
+                    bool(reloader.check_all),
+                    bool(getattr(reloader, "autoload_obj", False)),
+                    {k: v for k, v in reloader.modules_mtimes.items() if k in self._modules()},
+                ]
         return None
 
     def capture(self) -> Any:
@@ -103,10 +121,11 @@ class ShellOptions(Provider):
         if "directories" in value and "_dh" in shell.user_ns:
             shell.user_ns["_dh"][:] = value["directories"]
         for item in self._configurables(shell):
-            for name in item.traits(config=True):
-                setting = value.get("options", {}).get(f"{type(item).__name__}.{name}", item)
-                if setting is item:
+            for option, saved in value.get("options", {}).items():
+                owner, _, name = option.partition(".")
+                if owner != type(item).__name__ or not item.has_trait(name):
                     continue
+                setting = saved
                 if isinstance(setting, dict) and set(setting) == {"set"}:
                     setting = set(setting["set"])
                 try:
@@ -119,8 +138,12 @@ class ShellOptions(Provider):
             for magics in shell.magics_manager.registry.values():
                 reloader = getattr(magics, "_reloader", None)
                 if reloader is not None:
-                    reloader.enabled, reloader.check_all = value["autoreload"][:2]
-                    reloader.autoload_obj = value["autoreload"][2]
+                    enabled, everything, objects, times = value["autoreload"]
+                    reloader.enabled, reloader.check_all = enabled, everything
+                    reloader.autoload_obj = objects
+                    reloader.modules_mtimes.update(times)
+                    # It looks at loaded modules only, before the cell could touch them.
+                    self._load_modules()
 
 
 class ShellObjects(Provider):
@@ -130,8 +153,7 @@ class ShellObjects(Provider):
     module = "IPython.core.getipython"
     plain = False
 
-    def start(self, seed: bytes) -> None:
-        del seed
+    def start(self) -> None:
         self._base = self._now()
 
     @staticmethod
