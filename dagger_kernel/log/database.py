@@ -15,12 +15,21 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from ..errors import LogUnavailableError, SettingError
 from ..settings import Settings
 from .faults import from_os_error, is_lost, translate
+from .private import make_private_directory
 
 BUSY_SECONDS = 30.0
 """How long a write waits for other writers."""
 
 RECONNECT_SECONDS = 20.0
 """How long work is repeated while PostgreSQL restarts or fails over."""
+
+_PRAGMAS = (
+    "journal_mode=WAL",
+    "foreign_keys=ON",
+    # Damaged pages are refused instead of answered with garbage; a schema's own SQL is not trusted.
+    "cell_size_check=ON",
+    "trusted_schema=OFF",
+)
 
 T = TypeVar("T")
 
@@ -109,7 +118,7 @@ class Database:
         """
         assert self.path is not None
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_directory(self.path.parent)
             # SQLite gives its -wal and -shm files the mode of the database file.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError as error:
@@ -169,13 +178,12 @@ def _sqlite_engine(url: URL) -> Engine:
     def _connect(connection: Any, _record: Any) -> None:
         # The driver must not begin transactions by itself: _begin does.
         connection.isolation_level = None
-        cursor = connection.cursor()
-        cursor.execute("PRAGMA journal_mode=WAL")
-        cursor.execute("PRAGMA foreign_keys=ON")
-        # Damaged pages are refused instead of answered with garbage; no SQL of a schema is trusted.
-        cursor.execute("PRAGMA cell_size_check=ON")
-        cursor.execute("PRAGMA trusted_schema=OFF")
-        cursor.close()
+        try:
+            for pragma in _PRAGMAS:
+                connection.execute(f"PRAGMA {pragma}").close()
+        except BaseException:
+            connection.close()  # nobody else knows it yet
+            raise
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:

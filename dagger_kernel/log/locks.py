@@ -18,6 +18,7 @@ from ..settings import Settings
 from . import advisory
 from .database import Database
 from .faults import from_os_error
+from .private import make_private_directory
 
 _NAME = re.compile(r"[0-9A-Za-z_-]{1,64}")
 _POLL_SECONDS = 0.02
@@ -173,7 +174,7 @@ class _FileBackend:
         try:
             return os.open(self._path, flags, 0o600)
         except FileNotFoundError:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_directory(self._path.parent)
             return os.open(self._path, flags, 0o600)
 
 

@@ -125,7 +125,7 @@ def _migrate(database: Database, direction: str, target: str) -> None:
 def _only_one(database: Database) -> Iterator[None]:
     """Let one process migrate at a time; the others then find nothing to do."""
     if database.path is not None:
-        lock = FileLock(f"{database.path}.migrate.lock", timeout=BUSY_SECONDS)
+        lock = FileLock(f"{database.path}.migrate.lock", timeout=BUSY_SECONDS, mode=0o600)
         try:
             with translated(), lock:
                 yield

@@ -1,0 +1,27 @@
+"""Directories that only their owner enters."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def make_private_directory(path: Path, mode: int = 0o700) -> None:
+    """Make a directory with this mode, and what is missing above it 0700; nothing if it is there.
+
+    ``mkdir(parents=True)`` would give the parents the mode of the umask.
+
+    Raises
+    ------
+    OSError
+        It cannot be made, or is no directory.
+    """
+    missing = [path]
+    while not missing[-1].parent.exists() and missing[-1].parent != missing[-1]:
+        missing.append(missing[-1].parent)
+    for folder in reversed(missing):
+        try:
+            os.mkdir(folder, mode if folder == path else 0o700)
+        except FileExistsError:
+            if not folder.is_dir():
+                raise
