@@ -28,6 +28,14 @@ def _is_json(value: Any) -> bool:
         return False
 
 
+def _sources(reloader: Any) -> dict[str, str]:
+    """What autoreload compares an edited file with."""
+    found: dict[str, str] = getattr(
+        getattr(reloader, "deduper_reloader", None), "source_by_modname", {}
+    )
+    return found
+
+
 class ShellOptions(Provider):
     """Aliases, extensions, ``__future__`` flags and configurable options."""
 
@@ -85,6 +93,7 @@ class ShellOptions(Provider):
                     bool(reloader.check_all),
                     bool(getattr(reloader, "autoload_obj", False)),
                     {k: v for k, v in reloader.modules_mtimes.items() if k in self._modules()},
+                    {k: v for k, v in _sources(reloader).items() if k in self._modules()},
                 ]
         return None
 
@@ -138,12 +147,14 @@ class ShellOptions(Provider):
             for magics in shell.magics_manager.registry.values():
                 reloader = getattr(magics, "_reloader", None)
                 if reloader is not None:
-                    enabled, everything, objects, times = value["autoreload"]
+                    enabled, everything, objects, times, sources = value["autoreload"]
                     reloader.enabled, reloader.check_all = enabled, everything
                     reloader.autoload_obj = objects
                     reloader.modules_mtimes.update(times)
+                    _sources(reloader).update(sources)
                     # It looks at loaded modules only, before the cell could touch them.
                     self._load_modules()
+                    getattr(magics, "loaded_modules", set()).update(sys.modules)
 
 
 class ShellObjects(Provider):
