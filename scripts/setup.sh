@@ -84,6 +84,10 @@ fi
 
 # --- 4. the packages ----------------------------------------------------------------------------
 
+# Neither the demo nor the tests' installation needs the JupyterLab panel, whose build takes minutes where
+# Node is; the browser tests build it themselves.
+export SKIP_JUPYTER_BUILDER="${SKIP_JUPYTER_BUILDER-1}"
+
 extras=$(printf '%s' "$*" | tr ' ' ',')
 say "Installing dagger_kernel${extras:+ with $extras} into $venv (a minute or two the first time) ..."
 if ! pip install --quiet --disable-pip-version-check --constraint constraints.txt \
