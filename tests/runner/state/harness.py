@@ -22,7 +22,9 @@ class Engine:
     """Runs cells in one of the two ways; start once, use for many notebooks."""
 
     def __init__(self, mode, python=sys.executable, preload=PRELOAD):
-        self.mode, self.python = mode, python
+        self.mode, self.python = ("zygote" if mode == "bare" else mode), python
+        if mode == "bare":
+            preload = ()
         self._folder = tempfile.TemporaryDirectory()
         os.symlink(RUNNER, os.path.join(self._folder.name, "dagger_kernel_runner"))
         self._zygote = None
@@ -50,7 +52,8 @@ class Engine:
             self._zygote.stdin.flush()
             answer = self._zygote.stdout.readline()
         found = json.loads(answer)
-        assert "broken" not in found, found["broken"]
+        if isinstance(found, dict):
+            assert "broken" not in found, found["broken"]
         return found
 
     def close(self):
@@ -79,6 +82,26 @@ class Notebook:
 
     def run_all(self, cells):
         return [self.run(cell) for cell in cells]
+
+
+    def assert_like_one_process(self, cells):
+        """Run cells here and in a single process; every output and error must be the same."""
+        plain = self.home.parent / "plain"
+        plain.mkdir()
+        expected = self.engine.run({"cells": cells, "home": str(plain)})
+        for number, (cell, wanted) in enumerate(zip(cells, expected, strict=True), 1):
+            got = self.run(cell)
+            assert got["report"].get("error") is None, got["report"]
+            assert (got["ename"], text_of(got)) == (wanted["ename"], text_of(wanted)), (number, cell)
+
+
+def text_of(outcome):
+    """Standard output without what differs from process to process."""
+    text = ANSI.sub("", outcome["stdout"]).replace("/plain", "/home")
+    if outcome["ename"] is not None:
+        # The frames of the lazy lookup may stand in the traceback.
+        text = text.partition("-" * 75)[0]
+    return re.sub(r"0x[0-9a-f]{6,}", "0x", text)
 
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
