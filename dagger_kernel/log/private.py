@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 
-def make_private_directory(path: Path, mode: int = 0o700) -> None:
-    """Make a directory with this mode, and what is missing above it 0700; nothing if it is there.
+def make_private_directory(path: Path) -> None:
+    """Make a directory 0700, and what is missing above it too; nothing if it is there.
 
     ``mkdir(parents=True)`` would give the parents the mode of the umask.
 
@@ -21,7 +21,7 @@ def make_private_directory(path: Path, mode: int = 0o700) -> None:
         missing.append(missing[-1].parent)
     for folder in reversed(missing):
         try:
-            os.mkdir(folder, mode if folder == path else 0o700)
+            os.mkdir(folder, 0o700)
         except FileExistsError:
             if not folder.is_dir():
                 raise

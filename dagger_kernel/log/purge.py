@@ -88,17 +88,22 @@ class Purger:
 
     @staticmethod
     def _refuse_forks(connection: Connection, sandbox_id: str, mine: Any) -> None:
-        forks = select(t.sandbox.c.id).where(
-            t.sandbox.c.id != sandbox_id,
-            or_(
-                t.sandbox.c.parent_step.in_(mine),
-                t.sandbox.c.id.in_(
-                    select(t.step.c.sandbox_id).where(
-                        or_(t.step.c.parent_id.in_(mine), t.step.c.origin_id.in_(mine)),
-                        t.step.c.sandbox_id != sandbox_id,
-                    )
+        forks = (
+            select(t.sandbox.c.id)
+            .join(t.head)
+            .where(
+                t.sandbox.c.id != sandbox_id,
+                t.head.c.state != "purged",
+                or_(
+                    t.sandbox.c.parent_step.in_(mine),
+                    t.sandbox.c.id.in_(
+                        select(t.step.c.sandbox_id).where(
+                            or_(t.step.c.parent_id.in_(mine), t.step.c.origin_id.in_(mine)),
+                            t.step.c.sandbox_id != sandbox_id,
+                        )
+                    ),
                 ),
-            ),
+            )
         )
         others = sorted(connection.scalars(forks))
         if others:

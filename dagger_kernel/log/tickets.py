@@ -111,13 +111,22 @@ class FileQueue:
             # Without O_CREAT first: Linux refuses it on others' files in a shared directory.
             return os.open(path, flags)
         except FileNotFoundError:
-            mode = 0o777 if self._shared else 0o700
-            make_private_directory(self.directory, mode)
+            self._make_directory()
             descriptor = os.open(path, flags | os.O_CREAT, 0o600)
             if self._shared:
-                os.chmod(self.directory, 0o1777)  # noqa: S103 - sticky, like /tmp
                 os.fchmod(descriptor, 0o666)
             return descriptor
+
+    def _make_directory(self) -> None:
+        if not self._shared:
+            make_private_directory(self.directory)
+            return
+        for folder in (self.directory.parent, self.directory):
+            try:
+                os.mkdir(folder)
+                os.chmod(folder, 0o1777)  # noqa: S103 - sticky, like /tmp
+            except FileExistsError:
+                continue  # the administrator's, or another user was first
 
 
 class FilePlace:

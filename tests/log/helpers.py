@@ -83,6 +83,7 @@ def start(script, settings, *arguments, **options):
     return subprocess.Popen(
         [sys.executable, str(HERE / "processes" / script), *map(str, arguments)],
         env=environ,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
