@@ -13,7 +13,7 @@ from typing import Any
 from .channel import Channel
 from .history import History
 from .interrupts import Interrupts
-from .limits import allow_data, complete, enforce, relax
+from .limits import complete, enforce, relax
 from .page import ENDING, STARTING, SharedPage
 from .standin import session_class
 from .stdin import Stdin
@@ -86,9 +86,8 @@ class Cell:
         quirks.install()
         self.channel.on_comm = comms.dispatch
         self.session = session_class()(self.state_dir, self.shell.user_ns)
-        with contextlib.suppress(AttributeError):
-            self.session.on_map = allow_data
         self.session.open()
+        self.shell.interrupts = self.interrupts
         self.shell.saved_names = getattr(self.session, "_all_names", list)
         self.channel.send({"type": "ready"})
 

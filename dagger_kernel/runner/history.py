@@ -7,6 +7,7 @@ up there. So neither grows the work of a step that uses neither.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -65,7 +66,9 @@ class History:
         entries = {number: (raw, parsed) for number, raw, parsed, stored in self.read_inputs() if stored}
         raws = [entries.get(number, ("", ""))[0] for number in range(count)]
         manager.input_hist_raw[:] = raws
-        manager.input_hist_parsed[:] = [entries.get(number, ("", ""))[1] for number in range(count)]
+        manager.input_hist_parsed[:] = [
+            entries.get(number, ("", ""))[1].rstrip("\n") for number in range(count)
+        ]
         last = [entries[number][0] for number in sorted(entries)[-3:]]
         manager._i00, manager._i, manager._ii = [*reversed(last), "", "", ""][:3]
         names = self.shell.user_ns
@@ -151,7 +154,8 @@ class Results(dict[int, Any]):
 
     def _fill(self) -> None:
         for number in sorted(self._saved() - set(dict.keys(self))):
-            self[number] = eval(f"_{number}", self._shell.user_ns)
+            with contextlib.suppress(Exception):  # one lost result costs no other
+                self[number] = eval(f"_{number}", self._shell.user_ns)
 
     def __contains__(self, number: object) -> bool:
         return super().__contains__(number) or number in self._saved()

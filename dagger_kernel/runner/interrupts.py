@@ -61,6 +61,11 @@ class Interrupts:
             self.pending = False
             raise KeyboardInterrupt
 
+    @property
+    def happened(self) -> bool:
+        """Whether an interrupt came."""
+        return self.page.noticed > 0
+
     def _on_interrupt(self, number: int, frame: FrameType | None) -> Any:
         if os.getpid() != self.pid:
             # A forked child of the cell: it has its own life.

@@ -9,7 +9,9 @@ descriptor is passed.
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -62,7 +64,7 @@ def send_packet(sock: socket.socket, head: dict[str, Any], body: bytes = b"") ->
     if len(data) <= INLINE:
         sock.send(data)
         return
-    file = os.memfd_create("frame", os.MFD_CLOEXEC)
+    file = _anonymous_file()
     try:
         view = memoryview(data)
         while view:
@@ -70,6 +72,21 @@ def send_packet(sock: socket.socket, head: dict[str, Any], body: bytes = b"") ->
         socket.send_fds(sock, [PASSED], [file])
     finally:
         os.close(file)
+
+
+def _anonymous_file() -> int:
+    """Make an anonymous file, also when the cell has used up its descriptors: some are spare."""
+    try:
+        return os.memfd_create("frame", os.MFD_CLOEXEC)
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        return os.memfd_create("frame", os.MFD_CLOEXEC)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def receive_packet(sock: socket.socket) -> tuple[dict[str, Any], bytes] | None:

@@ -11,12 +11,14 @@ from typing import Any
 
 from .limits import allow_data
 
+PAGE = 4096
 THREAD_STACK = 8 << 20
 """Address space of a thread's stack, in bytes: it counts as memory, but is hardly ever used."""
 
 
 def install() -> None:
     """Put the repairs in place."""
+    uncharge_state()
     os.rename = _with_copying(os.rename)
     os.replace = _with_copying(os.replace)
     start = threading.Thread.start
@@ -28,6 +30,21 @@ def install() -> None:
     start_thread.__doc__, start_thread.__name__ = start.__doc__, start.__name__
     start_thread.__qualname__ = start.__qualname__
     threading.Thread.start = start_thread  # type: ignore[method-assign]
+
+
+def uncharge_state() -> None:
+    """Let what saved variables map into memory not count as the cell's memory."""
+    try:
+        from .state.memory import Memory
+    except ImportError:
+        return
+    map_buffer = Memory.map
+
+    def map(self: Memory, buffer: Any) -> Any:  # noqa: A001 - its name there
+        allow_data(buffer.length + PAGE)
+        return map_buffer(self, buffer)
+
+    Memory.map = map  # type: ignore[method-assign]
 
 
 def _with_copying(rename: Any) -> Any:

@@ -6,6 +6,7 @@ is a fresh module.
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import gc
 import importlib
@@ -25,7 +26,7 @@ from traitlets.config import Config
 
 from .display import Outlet, Publisher, ResultHook
 from .history import Results
-from .limits import DEFAULTS, hint
+from .limits import DEFAULTS, hint, relax
 from .loop import run_in_loop
 from .mime import clean, cut, cut_traceback, safe_text
 from .system import run_command, rewrite_pip
@@ -49,6 +50,7 @@ class Shell(InteractiveShell):  # type: ignore[misc]
     last_stb: list[str] | None = None
     display_failed: bool = False
     saved_names: Any = staticmethod(list)
+    interrupts: Any = types.SimpleNamespace(happened=False)
 
     def init_environment(self) -> None:
         """Set what command line tools look at, as kernels do."""
@@ -123,6 +125,14 @@ class Shell(InteractiveShell):  # type: ignore[misc]
         except ValueError:
             super().showtraceback(*args, **kwargs)
             return
+        if isinstance(value, MemoryError):
+            relax()  # showing the error takes memory too
+        if isinstance(value, asyncio.CancelledError) and self.interrupts.happened:
+            # asyncio hands an interrupt to awaiting code in this form.
+            value = KeyboardInterrupt().with_traceback(trace)
+            args, kwargs = ((KeyboardInterrupt, value, trace), *args[1:]), kwargs
+            kwargs.pop("exc_tuple", None)
+            kind = KeyboardInterrupt
         if _has_group(value):
             self._showtraceback(kind, value, _native(kind, value, trace))
             return
@@ -133,6 +143,10 @@ class Shell(InteractiveShell):  # type: ignore[misc]
         except BaseException:
             if Outlet.errors == before:
                 self._showtraceback(kind, value, _native(kind, value, trace))
+
+    def _format_exception_for_storage(self, *_args: Any, **_kwargs: Any) -> dict[str, Any]:
+        """Format nothing a second time: the log keeps errors, and an exception's text may raise."""
+        return {}
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
         reason, words = hint(evalue, self.step_limits)

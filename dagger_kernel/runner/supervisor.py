@@ -31,7 +31,10 @@ from .verdict import Verdict
 from .watch import Watch
 
 COALESCE = 0.02
-"""Seconds over which text is gathered into one frame."""
+"""Seconds over which text is gathered into one frame while much is printed."""
+
+FIRST = 0.002
+"""Seconds that text waits after a pause in printing."""
 
 ACK = struct.Struct("Q")
 EXIT_LINK_LOST = 74
@@ -80,6 +83,7 @@ class Supervisor:
         self.step: dict[str, Any] = {}
         self.selector = selectors.DefaultSelector()
         self._flush_at = 0.0
+        self._flushed = 0.0
         self._warm = False
         self._starts = 0
         self._input_wanted = False
@@ -140,6 +144,7 @@ class Supervisor:
             self._listen_to_pipes(wanted=True)
             self._read_pipes()
             self.output.flush()
+            self._flushed = now
         if self.watch is not None and self.state in (RUNS, ENDS) and now >= self.watch.next_look:
             self.watch.look(now)
 
@@ -251,15 +256,14 @@ class Supervisor:
             self.child.signal(WAKE_SIGNAL)
 
     def _on_text(self) -> None:
-        """Text is there: gather more before the next frame, at most `COALESCE` seconds."""
+        """Text is there: gather more for a moment, then send."""
         now = time.monotonic()
         if self.state == STANDBY:
             self._read_pipes()
             return
-        if not self._flush_at and self._read_pipes():
-            self.output.flush()
         self._listen_to_pipes(wanted=False)
-        self._flush_at = self._flush_at or now + COALESCE
+        # One print is several writes: even the first waits a moment.
+        self._flush_at = self._flush_at or max(now + FIRST, self._flushed + COALESCE)
 
     def _read_pipes(self) -> bool:
         """Read what is in the pipes; return whether anything was."""

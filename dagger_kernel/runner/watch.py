@@ -21,6 +21,9 @@ GRACE = 2.0
 DEAF = 1.0
 """Seconds after which an interrupt that reached no Python code ends the process."""
 
+SLACK = 32 << 20
+"""Bytes over the memory limit before processes are killed."""
+
 SAVING = 60.0
 """Seconds that saving the state may take."""
 
@@ -102,7 +105,8 @@ class Watch:
         self.peak = max(self.peak, memory)
         if self._ended_at or self.child.page.limit:
             return
-        if memory > limit:
+        # What Python refuses at the limit must stay below this one, with the room an error takes.
+        if memory > limit * 1.05 + SLACK:
             self._overrun("memory")
         elif count > 2 * self.limits["processes"] or len(found) > self.limits["processes"]:
             self._overrun("processes")

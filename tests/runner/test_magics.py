@@ -1,0 +1,134 @@
+"""IPython as notebooks use it."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_shell_commands(room):
+    result = room.run("!echo line\nlines = !printf 'a\\nb\\n'\nprint(list(lines))\n!exit 3\nprint(_exit_code)")
+    assert result.stdout == "line\n['a', 'b']\n3\n"
+    result = room.run("for word in ['one', 'two words']:\n    !echo \"<{word}>\"")
+    assert result.stdout == "<one>\n<two words>\n"
+
+
+def test_script_cells(room):
+    result = room.run("%%bash\necho to-out\necho to-err >&2")
+    assert (result.stdout, result.stderr) == ("to-out\n", "to-err\n")
+    assert room.run("%%bash --no-raise-error\nexit 4").status == "ok"
+    assert room.run("%%sh --out text\necho captured").status == "ok"
+    assert room.run("text").result == "'captured\\n'"
+
+
+def test_capture_lasts(room):
+    room.run("%%capture got\nimport sys\nprint('in')\nprint('err', file=sys.stderr)\ndisplay(5)")
+    result = room.run("print(repr(got.stdout), repr(got.stderr), len(got.outputs))")
+    assert result.stdout == "'in\\n' 'err\\n' 1\n"
+
+
+def test_writefile_run_and_load(room):
+    room.run("%%writefile job.py\nimport sys\nanswer = 42\nprint('args', sys.argv[1:])\nsys.exit(0)")
+    assert room.run("%run job.py one").stdout == "args ['one']\n"
+    assert room.run("answer").result == "42"
+
+
+def test_who_reset_and_time(room):
+    room.run("alpha = 1\nbeta = 'b'")
+    assert "alpha" in room.run("%who").stdout
+    assert "beta" in room.run("%whos").stdout
+    assert "Wall time" in room.run("%time sum(range(10))").stdout
+    room.run("%reset -f")
+    assert room.run("alpha").error["ename"] == "NameError"
+
+
+def test_cd_env_and_alias(room):
+    room.run("import os\nos.mkdir('sub')\n%cd -q sub\n%env JOB=night")
+    assert room.run("import os\nos.path.basename(os.getcwd()), os.environ['JOB']").result == "('sub', 'night')"
+
+
+def test_autoreload(room):
+    room.run("%load_ext autoreload\n%autoreload 2")
+    room.run("%%writefile livemod.py\ndef f(): return 1")
+    room.run("import livemod")
+    room.run("import time; time.sleep(0.02)\nopen('livemod.py', 'w').write('def f(): return 222\\n')")
+    assert room.run("livemod.f()").result == "222"
+
+
+def test_gui_and_matplotlib(room):
+    assert room.run("%gui\n%matplotlib inline\n1").result == "1"
+
+
+def test_top_level_await(room):
+    result = room.run(
+        "import asyncio\nasync def work():\n    await asyncio.sleep(0.01)\n    return 'done'\n"
+        "print(await asyncio.gather(work(), work()))\nr = await work()"
+    )
+    assert result.stdout == "['done', 'done']\n"
+    assert room.run("async with asyncio.timeout(1):\n    print(await work(), r)").stdout == "done done\n"
+
+
+def test_asyncio_run_and_tasks(room):
+    result = room.run(
+        "import asyncio\nasync def hi(): print('ran')\nasyncio.run(hi())\nloop = asyncio.get_event_loop()\n"
+        "loop.run_until_complete(hi())"
+    )
+    assert (result.stdout, result.status) == ("ran\nran\n", "ok")
+
+
+@pytest.mark.parametrize("ending", ["", "\nawait asyncio.sleep(0)"])
+def test_tasks_left_behind_get_a_moment(room, ending):
+    result = room.run(
+        "import asyncio\nasync def later():\n    await asyncio.sleep(0.1)\n    print('later')\n"
+        "task = asyncio.create_task(later())\nprint('cell ends')" + ending
+    )
+    assert result.stdout == "cell ends\nlater\n"
+
+
+def test_exit_and_quit(room):
+    result = room.run("exit")
+    assert result.status == "ok"
+    assert result.done["payloads"][0]["source"] == "ask_exit"
+
+
+def test_hostile_names(room):
+    room.run(
+        "import builtins\njson = os = sys = pickle = 'mine'\ndef open(*a, **k):\n    raise RuntimeError('my open')\n"
+        "def print(*a):\n    builtins.print('mine:', *a)\nlist = dict = len = None"
+    )
+    assert room.run("print(json)").stdout == "mine: mine\n"
+    assert room.run("del open, print, list, dict, len\nprint(len([1]))").stdout == "1\n"
+
+
+def test_replaced_streams(room):
+    assert room.run("import sys, io\nsys.stdout = io.StringIO()\nprint('lost')").status == "ok"
+    assert room.run("import sys\nsys.stdout.close()\nprint('x')").status == "error"
+    assert room.run("print('back')").stdout == "back\n"
+
+
+def test_environment(room):
+    runner = room.start(env={"OTEL_X": "1", "TRACEPARENT": "2", "DAGGER_SESSION": "3", "KEPT": "4"})
+    runner.step("import os\nsorted(n for n in os.environ if n.startswith(('OTEL', 'TRACE', 'DAGGER', 'KEPT')))")
+    assert runner.finish().result == "['KEPT']"
+    assert room.run("import os; os.environ['SECRET']", env={"SECRET": "s"}).result == "'s'"
+    assert room.run("import os; 'SECRET' in os.environ").result == "False"
+
+
+def test_main_module(room):
+    result = room.run(
+        "import sys, __main__\nthing = 5\n(__main__.thing, sys.modules['__main__'].__dict__ is globals(), __name__, sys.argv)"
+    )
+    assert result.result == "(5, True, '__main__', [''])"
+
+
+def test_multiprocessing(room):
+    result = room.run(
+        "import multiprocessing as mp\ndef work(n):\n    print('worker', n, flush=True)\n    return n\n"
+        "with mp.get_context('fork').Pool(2) as pool:\n    r = pool.map(work, range(4))\nprint(sum(r))"
+    )
+    assert result.stdout.count("worker") == 4
+    assert result.stdout.endswith("6\n")
+    assert result.done["killed"] == []
+    from_spawn = room.run(
+        "import math\nwith mp.get_context('spawn').Pool(1) as pool:\n    print(pool.map(math.sqrt, [4]))"
+    )
+    assert from_spawn.stdout == "[2.0]\n"

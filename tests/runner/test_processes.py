@@ -1,0 +1,58 @@
+"""What still runs when the cell ends is ended, and the user is told."""
+
+from __future__ import annotations
+
+import time
+
+
+def test_background_children_do_not_hold_the_cell(room):
+    begun = time.monotonic()
+    result = room.run("import subprocess\np = subprocess.Popen(['sleep', '40'])\nprint('started')")
+    assert time.monotonic() - begun < 20
+    assert result.stdout == "started\n"
+    assert result.done["killed"] == ["sleep"]
+    assert "sleep" in result.stderr
+
+
+def test_daemonised_children(room):
+    result = room.run(
+        "import subprocess\n_ = subprocess.run('nohup sleep 40 >/dev/null 2>&1 & setsid sleep 40 & (sleep 40 &) ; echo launched', shell=True)"
+    )
+    assert result.stdout == "launched\n"
+    assert result.done["killed"] == ["sleep"] * 3
+
+
+def test_bang_ampersand(room):
+    result = room.run("!sleep 30 &\n'next'")
+    assert result.result == "'next'"
+    assert result.done["killed"] == ["sleep"]
+
+
+def test_children_of_a_killed_cell(room):
+    result = room.run(
+        "import os, subprocess\np = subprocess.Popen(['sleep', '40'], start_new_session=True)\n"
+        "open('pid', 'w').write(str(p.pid))\nos._exit(1)"
+    )
+    assert result.exit_code == 0
+    try:
+        command = open(f"/proc/{(room.home / 'pid').read_text()}/cmdline", "rb").read()
+    except OSError:
+        command = b""
+    assert b"sleep" not in command
+
+
+def test_threads_get_a_moment(room):
+    result = room.run(
+        "import threading, time\ndef late():\n    time.sleep(0.2); print('thread')\n"
+        "threading.Thread(target=late).start()\nprint('cell')"
+    )
+    assert result.stdout == "cell\nthread\n"
+    result = room.run("threading.Thread(target=time.sleep, args=(60,), name='endless').start()")
+    assert result.status == "ok"
+    assert "endless" in result.stderr
+
+
+def test_helpers_of_libraries_are_not_mentioned(room):
+    result = room.run("from multiprocessing import shared_memory\nm = shared_memory.SharedMemory(create=True, size=10)\nm.unlink()")
+    assert result.done["killed"] == []
+    assert result.stderr == "" or "still ran" not in result.stderr
