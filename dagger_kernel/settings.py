@@ -44,16 +44,25 @@ class Settings:
     database_url: str = _setting(
         "", "SQLAlchemy URL of the log; empty: SQLite in the data directory."
     )
-    blob_url: str = _setting("", "fsspec URL of the blob store; empty: blobs/ in the data directory.")
+    blob_url: str = _setting(
+        "", "fsspec URL of the blob store; empty: blobs/ in the data directory."
+    )
     owner: str = _setting("", "Whose sandboxes these are; empty: the operating system's user.")
     sandbox: str = _setting("", "Id of the sandbox to continue; empty: see the user guide.")
     engine: str = _setting(
         "auto", "Which engine runs the cells.", choices=("auto", "dagger", "local")
     )
     network: str = _setting(
-        "host",
-        "Network of the local engine's cells.",
-        choices=("none", "host"),
+        "proxy",
+        "Network of the local engine's cells: proxy is the public Internet by HTTP(S) only; host is "
+        "everything this machine reaches, its own services too.",
+        choices=("none", "proxy", "host"),
+    )
+    network_allow: str = _setting(
+        "", "Domains that cells may reach through the proxy, separated by spaces; empty: all public."
+    )
+    export_exclude: str = _setting(
+        "pyproject.toml uv.lock", "Patterns of files that are not exported, separated by spaces."
     )
     standby: bool = _setting(True, "Prepare the next cell's room while the user reads.")
     standby_idle_seconds: float = _setting(
@@ -82,7 +91,9 @@ class Settings:
         64 << 20, "Largest stored layer difference of an interrupted step.", "bytes"
     )
 
-    python: str = _setting("", "Interpreter of the local base; empty: Python 3.12 or the running one.")
+    python: str = _setting(
+        "", "Interpreter of the local base; empty: Python 3.12 or the running one."
+    )
     packages: str = _setting(
         "numpy pandas httpx matplotlib", "Packages of the base, separated by spaces."
     )
@@ -90,11 +101,17 @@ class Settings:
     proxy: str = _setting("", "HTTP(S) proxy for the base and for cells.")
     ca_bundle: str = _setting("", "CA bundle (PEM file) for the base and for cells.")
 
-    runner_host: str = _setting("", "Address of the Dagger engine, such as unix:///run/dagger.sock.")
+    runner_host: str = _setting(
+        "", "Address of the Dagger engine, such as unix:///run/dagger.sock."
+    )
     cli_bin: str = _setting("", "Path of the dagger command; empty: search PATH.")
     base_image: str = _setting("", "Pre-baked base image, by digest.")
-    base_path: str = _setting("", "Pre-baked base: an OCI archive or a root directory on this machine.")
-    connect_seconds: float = _setting(20.0, "How long a Dagger engine may take to answer.", "seconds")
+    base_path: str = _setting(
+        "", "Pre-baked base: an OCI archive or a root directory on this machine."
+    )
+    connect_seconds: float = _setting(
+        20.0, "How long a Dagger engine may take to answer.", "seconds"
+    )
 
     @classmethod
     def load(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Self:
@@ -210,4 +227,6 @@ def _read_toml(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise SettingError(str(path), type(error).__name__, f"a readable TOML file ({error})") from None
+        raise SettingError(
+            str(path), type(error).__name__, f"a readable TOML file ({error})"
+        ) from None

@@ -43,6 +43,12 @@ class RunningStep:
         """Tell the user something beside the cell's own output."""
         self.event({"type": "stream", "name": "stderr", "text": f"[dagger_kernel] {text}\n"}, b"")
 
+    def tell_refused(self, hosts: dict[str, str]) -> None:
+        """Tell which hosts the network policy refused: programs seldom show the proxy's words."""
+        for host, what in hosts.items():
+            if what.startswith("refused: "):
+                self.tell(f"{host} was not reached: {what.removeprefix('refused: ')}.")
+
     def store_files(self, blobs: BlobStore) -> tuple[list[FileChange], list[ExportedFile]]:
         """Store the exported files' bytes; return their records and the files themselves.
 

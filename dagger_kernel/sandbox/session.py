@@ -130,6 +130,7 @@ class SandboxSession:
             self._rooms.stand_by()
             result = running.result(step, outcome, [])
             return CellResult(step=None, result=result, outcome=outcome, drift=drift, files=[])
+        running.tell_refused(outcome.usage.get("hosts", {}))
         files, exported = await self._logbook.call(running.store_files, self._log.blobs)
         repeatable = outcome.status in REPEATABLE
         layer = None if repeatable else await self._keep_layer(room, step, running)
@@ -164,6 +165,7 @@ class SandboxSession:
             "store_history": cell.store_history,
             "allow_stdin": cell.allow_stdin,
             "session": cell.session or self.number,
+            "exclude": self.settings.export_exclude.split(),
         }
         if cell.cell_id:
             payload["cell_id"] = cell.cell_id

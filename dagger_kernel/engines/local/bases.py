@@ -20,7 +20,7 @@ from ... import runner
 from ...errors import BaseBuildError, StorageFullError
 from ...settings import Settings
 from ..base import Base, BlobSource, Progress
-from .container import HOME, RUNNER_PLACE, VENV, Interpreter, common, network_mounts
+from .container import HOME, RUNNER_PLACE, VENV, Interpreter, common
 from .interpreter import find_interpreter
 from .layers import PARTS, _remove, name_of
 from .recipe import KnownRecipes, Recipe
@@ -165,8 +165,7 @@ class Bases:
     ) -> None:
         cache = Path(platformdirs.user_cache_dir("dagger_kernel")) / "uv"
         cache.mkdir(parents=True, exist_ok=True)
-        arguments = common(self._settings, interpreter, self.root)
-        arguments += network_mounts()
+        arguments = common(self._settings, interpreter, self.root, network="host")
         arguments += ["--bind", os.fspath(stage / "fs/home/sandbox"), HOME, "--tmpfs", "/tmp"]  # noqa: S108
         arguments += [
             "--ro-bind",

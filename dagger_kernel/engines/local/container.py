@@ -8,6 +8,7 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...runner.zygote.enter import PROXY_PORT
 from ...settings import Settings
 
 HOME = "/home/sandbox"
@@ -100,7 +101,7 @@ def identity_files(directory: Path) -> list[str]:
     return args
 
 
-def environment(settings: Settings) -> dict[str, str]:
+def environment(settings: Settings, *, network: str) -> dict[str, str]:
     """Return the whole environment of a sandbox: nothing of the host's but the administrator's settings."""
     env = {
         "HOME": HOME,
@@ -124,9 +125,11 @@ def environment(settings: Settings) -> dict[str, str]:
     }
     if index := settings.index_url or first_of("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"):
         env |= {"UV_DEFAULT_INDEX": index, "PIP_INDEX_URL": index}
-    if proxy := settings.proxy or first_of(
-        "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"
-    ):
+    proxy = settings.proxy or first_of("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
+    if network == "proxy":
+        proxy = f"http://127.0.0.1:{PROXY_PORT}"
+    if proxy and network != "none":
+        env |= {"NO_PROXY": "localhost,127.0.0.1", "no_proxy": "localhost,127.0.0.1"}
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
             env[name] = proxy
     if ca_bundle(settings):
@@ -146,17 +149,19 @@ def first_of(*names: str) -> str:
     return next((os.environ[name] for name in names if os.environ.get(name)), "")
 
 
-def common(settings: Settings, interpreter: Interpreter, scratch: Path) -> list[str]:
+def common(
+    settings: Settings, interpreter: Interpreter, scratch: Path, *, network: str
+) -> list[str]:
     """Return the arguments that building and running share, up to the state's own mounts."""
     args = [bwrap_path(), "--unshare-all", "--share-net", "--die-with-parent", "--new-session"]
     args += ["--uid", "0", "--gid", "0", "--hostname", "sandbox", *system_mounts(interpreter)]
     args += identity_files(scratch / "etc")
-    if settings.network == "host":
+    if network == "host":
         args += network_mounts()
     if bundle := ca_bundle(settings):
         args += ["--ro-bind", os.path.realpath(bundle), CA_PLACE]
     args += ["--clearenv"]
-    for name, value in environment(settings).items():
+    for name, value in environment(settings, network=network).items():
         args += ["--setenv", name, value]
     return args
 

@@ -28,7 +28,9 @@ from ..replay import Recorder
 from . import archive
 from .bases import Bases
 from .layers import Layer, LayerStore
+from .policy import Policy
 from .probe import probe
+from .proxy import Proxy
 from .room import LocalRoom
 from .view import View
 from .zygote import Zygote
@@ -50,7 +52,7 @@ class LocalEngine(Engine):
         self._zygotes: dict[str, Zygote] = {}
         self._rooms: set[LocalRoom] = set()
         self._roots: dict[str, str] = {}  # root key -> base digest
-        self._closed = False
+        self._policy = Policy.of(settings)
 
     async def prepare(self, progress: Progress = no_progress, digest: str | None = None) -> Base:
         """Make sure a base exists and start its zygote; see `Engine.prepare`."""
@@ -163,7 +165,6 @@ class LocalEngine(Engine):
 
     async def close(self) -> None:
         """End every room and zygote."""
-        self._closed = True
         for room in list(self._rooms):
             if room.alive:
                 await room.close()
@@ -222,6 +223,9 @@ class LocalEngine(Engine):
             zygote.forget(number)
             self.layers.drop(directory)
             raise
+        proxy = Proxy(self._policy)
+        if self._settings.network == "proxy":
+            await proxy.start(await zygote.listener(number))
         room = LocalRoom(
             link,
             nonce,
@@ -230,6 +234,7 @@ class LocalEngine(Engine):
             number=number,
             directory=directory,
             store=self.layers,
+            proxy=proxy,
             ended=self._rooms.discard,
         )
         self._rooms.add(room)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
+from ..base import Outcome, StepHandler
 from ..link import Link, LinkRoom
 from .layers import Layer, LayerStore
+from .proxy import Proxy
 from .zygote import Zygote
 
 EXIT_SECONDS = 5.0
@@ -27,6 +31,7 @@ class LocalRoom(LinkRoom):
         number: int,
         directory: str,
         store: LayerStore,
+        proxy: Proxy,
         ended: Callable[[LocalRoom], None],
     ) -> None:
         super().__init__(link, nonce, parent.key)
@@ -35,8 +40,16 @@ class LocalRoom(LinkRoom):
         self._number = number
         self._directory = directory
         self._store = store
+        self._proxy = proxy
         self._ended = ended
         self._gone = False
+
+    async def run(self, request: dict[str, Any], handler: StepHandler) -> Outcome:
+        """Deliver the step; its outcome also tells which hosts it reached."""
+        outcome = await super().run(request, handler)
+        if not self._proxy.hosts:
+            return outcome
+        return replace(outcome, usage={**outcome.usage, "hosts": self._proxy.hosts})
 
     async def commit(self, key: str) -> None:
         """Make the upper directory the layer of a key."""
@@ -73,5 +86,6 @@ class LocalRoom(LinkRoom):
         self._link.close()
 
     def _finish(self) -> None:
+        self._proxy.close()
         self._zygote.forget(self._number)
         self._ended(self)

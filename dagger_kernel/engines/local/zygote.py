@@ -29,6 +29,7 @@ class Zygote:
         self._control = control
         self._rooms = itertools.count(1)
         self._exits: dict[int, asyncio.Future[int]] = {}
+        self._listeners: dict[int, asyncio.Future[socket.socket]] = {}
         self.failures: dict[int, str] = {}
         loop = asyncio.get_running_loop()
         self._warm: asyncio.Future[None] = loop.create_future()
@@ -58,7 +59,7 @@ class Zygote:
             "from dagger_kernel_runner.zygote.loop import main; sys.path.pop(0); "
             f"main({theirs.fileno()}, {settings.packages.split()!r})"
         )
-        command = common(settings, interpreter, scratch)
+        command = common(settings, interpreter, scratch, network=settings.network)
         command += ["--cap-add", "ALL", "--dir", "/room", "--dir", "/.dk", "--dir", "/tmp"]  # noqa: S108
         command += ["--ro-bind", os.fspath(runner), RUNNER_PLACE, "--ro-bind", fs, "/B"]
         command += ["--bind", os.fspath(layers), "/L", "--ro-bind", f"{fs}/home/sandbox", HOME]
@@ -106,6 +107,8 @@ class Zygote:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         room = next(self._rooms)
         self._exits[room] = self._loop.create_future()
+        if request["network"] == "proxy":
+            self._listeners[room] = self._loop.create_future()
         data = json.dumps({**request, "op": "open", "room": room}).encode("ascii")
         fds = array.array("i", [theirs.fileno()])
         try:
@@ -116,6 +119,10 @@ class Zygote:
         finally:
             theirs.close()
         return room, ours
+
+    async def listener(self, room: int) -> socket.socket:
+        """Return the listening socket inside a room's network, for its proxy; the caller owns it."""
+        return await self._listeners.pop(room)
 
     def kill(self, room: int) -> None:
         """End a room at once."""
@@ -129,6 +136,9 @@ class Zygote:
     def forget(self, room: int) -> None:
         """Drop what is known of an ended room."""
         self._exits.pop(room, None)
+        unused = self._listeners.pop(room, None)
+        if unused is not None and unused.done() and not unused.cancelled():
+            unused.result().close()
         self.failures.pop(room, None)
 
     def close(self) -> None:
@@ -145,11 +155,11 @@ class Zygote:
 
     def _read(self) -> None:
         try:
-            data = self._control.recv(MAX_DATAGRAM)
+            data, fds, _, _ = socket.recv_fds(self._control, MAX_DATAGRAM, 1)
         except BlockingIOError:
             return
         except OSError:
-            data = b""
+            data, fds = b"", []
         if not data:
             self._loop.remove_reader(self._control)
             self._control.close()
@@ -159,12 +169,21 @@ class Zygote:
         if message["event"] == "warm":
             if not self._warm.done():
                 self._warm.set_result(None)
+        elif message["event"] == "listening":
+            self._take_listener(message["room"], socket.socket(fileno=fds[0]))
         elif message["event"] == "failed":
             self.failures[message["room"]] = message["error"]
         elif message["event"] == "exited":
             waiting = self._exits.get(message["room"])
             if waiting and not waiting.done():
                 waiting.set_result(message["status"])
+
+    def _take_listener(self, room: int, listener: socket.socket) -> None:
+        waiting = self._listeners.get(room)
+        if waiting is None or waiting.done():
+            listener.close()
+        else:
+            waiting.set_result(listener)
 
     def _last_words(self) -> str:
         if self._process.stderr is None:

@@ -6,7 +6,7 @@ import array
 import fcntl
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import syscalls as sc
@@ -26,14 +26,20 @@ PARTS = {"home/sandbox": "/home/sandbox", "tmp": "/tmp", ".dk": "/.dk"}  # noqa:
 UID = 1000
 
 
-def enter(request: Mapping[str, Any]) -> None:
+PROXY_PORT = 3128
+"""Where the room's programs find the proxy, on the room's own loopback."""
+
+
+def enter(request: Mapping[str, Any], announce: Callable[[socket.socket], None]) -> None:
     """Turn this process (pid 1 of a new pid namespace) into a room.
 
     Parameters
     ----------
     request
         ``lowers`` (layer directories below `LAYERS`, top first), ``upper`` and
-        ``work`` (below `LAYERS`), ``network`` (``none`` or ``host``).
+        ``work`` (below `LAYERS`), ``network`` (``none``, ``proxy`` or ``host``).
+    announce
+        Takes the room's listening socket, for the proxy outside to accept on.
 
     Raises
     ------
@@ -46,6 +52,10 @@ def enter(request: Mapping[str, Any]) -> None:
     sc.unshare(flags)
     if request["network"] != "host":
         _loopback_up()
+    if request["network"] == "proxy":
+        # Made here, inside the room's network namespace; accepted on outside of it.
+        with socket.create_server(("127.0.0.1", PROXY_PORT), backlog=128) as listener:
+            announce(listener)
     sc.sethostname("sandbox")
     sc.mount(None, "/", None, sc.MS_REC | sc.MS_PRIVATE)
     _mount_state(request)

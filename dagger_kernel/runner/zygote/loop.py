@@ -2,13 +2,14 @@
 
 Datagrams on one ``SOCK_SEQPACKET`` socket, JSON each. In: ``{"op": "open", "room": n, ...}`` with the
 room's end of the link as ancillary descriptor, ``{"op": "kill", "room": n}``. Out: ``{"event": "warm"}``
-once, ``{"event": "failed", "room", "error"}`` from a child that could not become a room,
+once, ``{"event": "listening", "room"}`` with a room's proxy socket, ``{"event": "failed", "room", "error"}`` from a child that could not become a room,
 ``{"event": "exited", "room", "status"}``. The end of the socket ends the zygote, and bubblewrap's pid
 namespace takes every room with it.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import selectors
@@ -90,7 +91,7 @@ class Zygote:
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            enter(request)
+            enter(request, functools.partial(self._announce, request["room"]))
             stale = not self._distributions <= _distributions()
             if stale or not request["warm"]:
                 os.dup2(link_fd, 3, inheritable=True)
@@ -133,6 +134,10 @@ class Zygote:
             if room is not None:
                 code = os.waitstatus_to_exitcode(status)
                 self._send({"event": "exited", "room": room, "status": code})
+
+    def _announce(self, room: int, listener: socket.socket) -> None:
+        message = json.dumps({"event": "listening", "room": room}).encode("ascii")
+        socket.send_fds(self._control, [message], [listener.fileno()])
 
     def _send(self, message: dict[str, Any]) -> None:
         try:

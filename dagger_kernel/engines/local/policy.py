@@ -1,0 +1,149 @@
+"""What a sandbox may reach through the proxy: public addresses, ports 80 and 443, listed names."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from ...settings import Settings
+from .container import first_of
+
+PORTS = frozenset((80, 443))
+DENIED = tuple(
+    ipaddress.ip_network(text)
+    for text in (
+        # This host and network, private ranges, carrier-grade NAT, link-local (cloud metadata
+        # services), benchmarking, multicast, reserved.
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+        "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4",
+        "::/128", "::1/128", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8", "64:ff9b:1::/48",
+    )
+)  # fmt: skip
+EMBEDDING = tuple(
+    (ipaddress.IPv6Network(text), shift)
+    for text, shift in (("::/96", 0), ("64:ff9b::/96", 0), ("2002::/16", 80))
+)
+"""IPv6 ranges that hold an IPv4 address, and how many bits stand after it."""
+
+
+class RefusedError(Exception):
+    """The policy refuses a destination; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Who may be reached.
+
+    Attributes
+    ----------
+    allowed
+        Domain names; a name allows its subdomains too. Empty: every public host.
+    trusted
+        Host and port of the administrator's package index: allowed wherever it is.
+    upstream
+        Host and port of the administrator's own proxy, which then resolves and connects.
+    """
+
+    allowed: tuple[str, ...] = ()
+    trusted: frozenset[tuple[str, int]] = field(default_factory=frozenset)
+    upstream: tuple[str, int] | None = None
+
+    @classmethod
+    def of(cls, settings: Settings) -> Policy:
+        """Return the policy of the settings."""
+        index = settings.index_url or first_of("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
+        proxy = settings.proxy or first_of("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
+        endpoint = _endpoint(index)
+        names = tuple(name.lower().strip(".") for name in settings.network_allow.split())
+        return cls(names, frozenset((endpoint,) if endpoint else ()), _endpoint(proxy))
+
+    async def connect(
+        self, host: str, port: int
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to a destination, or to the upstream proxy for it.
+
+        The address that was checked is the one connected to: a name that resolves differently a
+        moment later changes nothing.
+
+        Raises
+        ------
+        RefusedError
+            The policy says no.
+        OSError
+            The network says no.
+        """
+        name = host.lower().rstrip(".").strip("[]")
+        trusted = (name, port) in self.trusted
+        if not trusted and port not in PORTS:
+            raise RefusedError(f"port {port} is not open to sandboxes (80 and 443 are)")
+        if not trusted and self.allowed and not any(
+            name == domain or name.endswith("." + domain) for domain in self.allowed
+        ):
+            raise RefusedError(f"{name} is not in DAGGER_KERNEL_NETWORK_ALLOW")
+        if self.upstream is not None:
+            self._check_literal(name)
+            return await asyncio.open_connection(*self.upstream)
+        addresses = await self._resolve(name, port)
+        if not trusted:
+            for address in addresses:
+                check(name, address)
+        error: OSError = OSError(f"{name} has no address")
+        for address in addresses:
+            try:
+                return await asyncio.open_connection(address, port)
+            except OSError as failure:
+                error = failure
+        raise error
+
+    @staticmethod
+    def _check_literal(name: str) -> None:
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            if name in ("localhost", "") or name.endswith((".localhost", ".local", ".internal")):
+                raise RefusedError(f"{name} is not a public host") from None
+        else:
+            check(name, name)
+
+    @staticmethod
+    async def _resolve(name: str, port: int) -> list[str]:
+        loop = asyncio.get_running_loop()
+        try:
+            # Numeric forms such as 0x7f.1 or 2130706433 are resolved here too, and then checked.
+            found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise OSError(f"{name} cannot be resolved: {error}") from error
+        return list(dict.fromkeys(str(item[4][0]) for item in found))
+
+
+def check(name: str, address: str) -> None:
+    """Refuse an address that is not public.
+
+    Raises
+    ------
+    RefusedError
+    """
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    candidates: list[ipaddress.IPv4Address | ipaddress.IPv6Address] = [parsed]
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed.ipv4_mapped is not None:
+            candidates.append(parsed.ipv4_mapped)
+        for network, shift in EMBEDDING:
+            if parsed in network:
+                candidates.append(ipaddress.IPv4Address((int(parsed) >> shift) & 0xFFFFFFFF))
+    for candidate in candidates:
+        if any(candidate.version == net.version and candidate in net for net in DENIED):
+            at = "" if name == address else f" ({address})"
+            raise RefusedError(f"{name}{at} is not a public address")
+
+
+def _endpoint(url: str) -> tuple[str, int] | None:
+    if not url:
+        return None
+    parts = urlsplit(url)
+    if not parts.hostname:
+        return None
+    return parts.hostname.lower(), parts.port or (443 if parts.scheme == "https" else 80)
