@@ -63,6 +63,7 @@ class Cell:
         self.interrupts = Interrupts(page)
         self.session: Any = None
         self._asks: dict[int, tuple[int, dict[str, Any]]] = {}
+        self._lent: dict[str, tuple[str, str | None]] = {}
         self._warmed = False
 
     def prepare(self) -> None:
@@ -77,7 +78,7 @@ class Cell:
 
             self.shell = make_shell()
             exercise(self.shell)
-        from . import comms, quirks
+        from . import comms, loop, quirks
         from .display import Outlet
 
         Outlet.channel = self.channel
@@ -85,6 +86,7 @@ class Cell:
         comms.install()
         quirks.install()
         self.channel.on_comm = comms.dispatch
+        loop.Loop.on_readable = (self.channel.sock.fileno(), self.channel.take)
         self.session = session_class()(self.state_dir, self.shell.user_ns)
         self.session.open()
         self.shell.interrupts = self.interrupts
@@ -101,9 +103,8 @@ class Cell:
             if self.session is not None:
                 self.session.abandon = False
             busy = bool(self.names) or not self._warmed
-            ready, _, _ = select.select(
-                [self.channel.sock, *self._asks], [], [], 0 if busy else None
-            )
+            sources: list[Any] = [self.channel.sock, *self._asks]
+            ready, _, _ = select.select(sources, [], [], 0 if busy else None)
             for reader in ready:
                 if reader in self._asks:
                     self._finish_ask(reader)
@@ -167,8 +168,7 @@ class Cell:
 
         self.page.phase = STARTING
         limits = complete(step.get("limits"))
-        for name, value in (step.get("env") or {}).items():
-            os.environ[str(name)] = str(value)
+        self._lend_environment(step.get("env") or {})
         self.interrupts.limits = self.shell.step_limits = limits
         Outlet.text_bytes, Outlet.file_bytes = limits["output_bytes"], limits["file_bytes"]
         self.stdin.allowed = bool(step.get("allow_stdin"))
@@ -205,7 +205,11 @@ class Cell:
         self._executed(report)
         relax()
         with contextlib.suppress(OSError):
-            history.keep(source, plain, stored=bool(step.get("store_history", True)) and not step.get("silent"))
+            history.keep(
+                source,
+                plain,
+                stored=bool(step.get("store_history", True)) and not step.get("silent"),
+            )
         state = self._save()
         for entry in state.get("lost", ()):
             if entry.get("new"):
@@ -218,10 +222,21 @@ class Cell:
     def _executed(self, report: dict[str, Any]) -> None:
         """Tell that user code has ended; wait until the supervisor has ended what it left running."""
         self.page.phase = ENDING
-        self.channel.take_comms()
+        self.channel.take()
         self.channel.send_in_order({"type": "executed", "answers": self.stdin.answers, **report})
 
+    def _lend_environment(self, variables: dict[str, str]) -> None:
+        """Set variables for this step only: they must not be saved with the others."""
+        for name, value in variables.items():
+            self._lent[name] = (str(value), os.environ.get(name))
+            os.environ[name] = str(value)
+
     def _save(self) -> dict[str, Any]:
+        for name, (lent, before) in self._lent.items():
+            if os.environ.get(name) == lent:
+                del os.environ[name]
+                if before is not None:
+                    os.environ[name] = before
         try:
             return dict(self.session.save())
         except Exception as error:

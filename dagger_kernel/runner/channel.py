@@ -37,7 +37,7 @@ class Channel:
         self.acks = acks
         self.pid = os.getpid()
         self.on_comm: Callable[[dict[str, Any], bytes], None] | None = None
-        self.pending: deque[tuple[dict[str, Any], bytes]] = deque()
+        self.answers: deque[dict[str, Any]] = deque()
         self._lock = threading.RLock()
         self._sequence = 0
 
@@ -79,20 +79,24 @@ class Channel:
         ConnectionError
             The supervisor is gone.
         """
-        if self.pending:
-            return self.pending.popleft()
         ready, _, _ = select.select([self.sock], [], [], timeout)
         if not ready:
             return None
-        frame = receive_packet(self.sock)
+        try:
+            frame = receive_packet(self.sock, wait=False)
+        except BlockingIOError:
+            return None  # another thread was faster
         if frame is None:
             raise ConnectionError("the supervisor is gone")
         return frame
 
-    def take_comms(self) -> None:
-        """Hand the comm frames that have arrived to their handler."""
-        while self.own and (frame := self.poll(0)) is not None:
-            if frame[0]["type"] == "comm" and self.on_comm is not None:
+    def take(self, timeout: float = 0.0) -> None:
+        """Take what has arrived while the cell runs: comms go to their handler, answers are kept."""
+        while self.own and (frame := self.poll(timeout)) is not None:
+            timeout = 0.0
+            if frame[0]["type"] == "input":
+                self.answers.append(frame[0])
+            elif frame[0]["type"] == "comm" and self.on_comm is not None:
                 self.on_comm(*frame)
 
     def ask_input(self, prompt: str, password: bool) -> str:
@@ -103,15 +107,12 @@ class Channel:
         EOFError
             There is no answer; the text says why.
         """
+        self.answers.clear()
         self.send_in_order({"type": "input_request", "prompt": prompt, "password": password})
-        while True:
-            frame = self.poll(None)
-            if frame is None:
-                continue
-            head, body = frame
-            if head["type"] == "input":
-                if head.get("error"):
-                    raise EOFError(str(head["error"]))
-                return str(head.get("value", ""))
-            if head["type"] == "comm" and self.on_comm is not None:
-                self.on_comm(head, body)
+        # Another thread's loop may take the answer from the socket: look again now and then.
+        while not self.answers:
+            self.take(0.1)
+        answer = self.answers.popleft()
+        if answer.get("error"):
+            raise EOFError(str(answer["error"]))
+        return str(answer.get("value", ""))

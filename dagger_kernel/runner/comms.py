@@ -35,7 +35,7 @@ def unpack_buffers(body: bytes, count: int) -> list[bytes]:
     return buffers
 
 
-class RunnerComm(BaseComm):  # type: ignore[misc]
+class RunnerComm(BaseComm):
     """A comm whose messages travel as frames."""
 
     def publish_msg(

@@ -41,7 +41,7 @@ class Outlet:
         }
 
 
-class Publisher(DisplayPublisher):  # type: ignore[misc]
+class Publisher(DisplayPublisher):
     """``display()``, ``update_display()`` and ``clear_output()``."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -72,7 +72,7 @@ class Publisher(DisplayPublisher):  # type: ignore[misc]
         self,
         data: Any,
         metadata: Any = None,
-        source: Any = None,  # noqa: ARG002 - IPython's signature
+        source: Any = None,
         *,
         transient: Any = None,
         update: bool = False,
@@ -103,7 +103,7 @@ class Publisher(DisplayPublisher):  # type: ignore[misc]
         Outlet.send({"type": "clear", "wait": bool(wait)})
 
 
-class ResultHook(DisplayHook):  # type: ignore[misc]
+class ResultHook(DisplayHook):
     """The value of the cell's last expression."""
 
     frame: dict[str, Any] | None = None
@@ -132,12 +132,14 @@ class ResultHook(DisplayHook):  # type: ignore[misc]
         older = [name for name in ("_", "__", "___") if name in names]
         ours = all(names[name] is getattr(self, name) for name in older)
         ours = ours and not {"_", "__", "___"} & (set(self.shell.saved_names()) - set(older))
-        self.___, self.__, self._ = self.__, self._, result
+        previous = getattr(self, "_", ""), getattr(self, "__", "")
+        self._, self.__, self.___ = result, *previous
         if ours and not hasattr(builtins, "_"):
             names["_"] = result
             for name in ("__", "___"):
-                if name in older or getattr(self, name) != "":
-                    names[name] = getattr(self, name)
+                value = getattr(self, name)
+                if name in older or not (isinstance(value, str) and not value):
+                    names[name] = value
         if self.do_full_cache:
             names[f"_{self.prompt_count}"] = result
             dict.__setitem__(names["_oh"], self.prompt_count, result)

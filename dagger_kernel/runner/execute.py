@@ -78,7 +78,7 @@ def run_source(shell: Shell, source: str, *, store: bool, silent: bool) -> BaseE
     error = result.error_before_exec or result.error_in_exec
     if isinstance(error, asyncio.CancelledError) and shell.interrupts.happened:
         return KeyboardInterrupt()
-    return error  # type: ignore[no-any-return]
+    return error
 
 
 def leftovers(before: set[threading.Thread]) -> None:

@@ -6,14 +6,19 @@ import fnmatch
 import json
 import os
 import stat
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
+
+from .limits import amount
 
 SKIPPED = {".venv", "__pycache__", "node_modules"}
 TOTAL = 64 << 20
 """Bytes of all files that one step sends."""
 
-MARKER = "started"
+CLOCK_REALTIME_COARSE = 5
+"""The clock that file times are taken from (Python's `time` does not name it)."""
+
 LISTING = "files.json"
 MAX_SKIPPED = 50
 """Skipped files that are named one by one."""
@@ -39,16 +44,13 @@ class Files:
     def __init__(self, home: str, state_dir: str) -> None:
         self.home = home
         self.listing = os.path.join(state_dir, LISTING)
-        marker = os.path.join(state_dir, MARKER)
         os.makedirs(state_dir, exist_ok=True)
-        # A new file each time: an old one would be copied up through the layers.
-        try:
-            os.unlink(marker)
-        except OSError:
-            pass
-        os.close(os.open(marker, os.O_CREAT | os.O_WRONLY, 0o644))
-        self.since = os.stat(marker).st_ctime_ns
-        os.unlink(marker)
+        self.since = time.time_ns()
+
+    def settle(self) -> None:
+        """Wait until the file system's clock has passed our start: it ticks coarsely, a few ms at a time."""
+        while time.clock_gettime_ns(CLOCK_REALTIME_COARSE) < self.since:
+            time.sleep(0.0005)
 
     def report(
         self,
@@ -71,6 +73,7 @@ class Files:
         after: dict[str, Entry] = {}
         odd: list[tuple[str, os.stat_result]] = []
         changed: list[tuple[str, str, os.stat_result]] = []
+        unknown: list[tuple[str, os.stat_result]] = []
         for path, status in walk(self.home):
             if not stat.S_ISREG(status.st_mode):
                 if status.st_ctime_ns >= self.since:
@@ -80,7 +83,14 @@ class Files:
             after[path] = entry
             if status.st_ctime_ns >= self.since and before.get(path) != entry:
                 changed.append((path, "changed" if path in before else "new", status))
+            elif path not in before:
+                unknown.append((path, status))
         deleted = [path for path in before if path not in after]
+        # A moved directory's files keep their times: known by what has gone elsewhere.
+        moved = {tuple(before[path]) for path in deleted}
+        changed += [
+            (path, "new", status) for path, status in unknown if tuple(after[path]) in moved
+        ]
         if before != after or not os.path.exists(self.listing):
             self._write_listing(after)
         patterns = list(exclude)
@@ -108,16 +118,19 @@ class Files:
 
     def _send(self, emit: Any, wanted: list[Any], limits: dict[str, float]) -> int:
         room, sent, skipped = TOTAL, 0, 0
-        for path, kind, status in sorted(wanted, key=lambda item: item[2].st_mtime_ns):
+        largest = limits["file_bytes"]
+        # Too large ones first: of many skipped files, these must be named.
+        wanted.sort(key=lambda item: (item[2].st_size <= largest, item[2].st_mtime_ns))
+        for path, kind, status in wanted:
             reason, content = "", b""
-            if sent >= limits["export_files"]:
+            if status.st_size > largest:
+                reason = f"larger than {amount('file_bytes', largest)}"
+            elif sent >= limits["export_files"]:
                 reason = f"more than {limits['export_files']:g} files in one step"
-            elif status.st_size > limits["file_bytes"]:
-                reason = f"larger than {limits['file_bytes']:g} bytes"
             elif status.st_size > room:
-                reason = f"more than {TOTAL} bytes in one step"
+                reason = f"more than {amount('file_bytes', TOTAL)} in one step"
             else:
-                read = read_regular(os.path.join(self.home, path), int(limits["file_bytes"]))
+                read = read_regular(os.path.join(self.home, path), int(largest))
                 if read is None:
                     reason = "cannot be read"
                 else:

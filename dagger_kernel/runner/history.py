@@ -63,7 +63,9 @@ class History:
 
     def _load_inputs(self, count: int) -> None:
         manager = self.shell.history_manager
-        entries = {number: (raw, parsed) for number, raw, parsed, stored in self.read_inputs() if stored}
+        entries = {
+            number: (raw, parsed) for number, raw, parsed, stored in self.read_inputs() if stored
+        }
         raws = [entries.get(number, ("", ""))[0] for number in range(count)]
         manager.input_hist_raw[:] = raws
         manager.input_hist_parsed[:] = [
@@ -100,7 +102,11 @@ class History:
 
     def keep(self, raw: str, parsed: str, *, stored: bool) -> None:
         """Write what this step adds, and leave to the state only what is the state's."""
-        manager, names, hook = self.shell.history_manager, self.shell.user_ns, self.shell.displayhook
+        manager, names, hook = (
+            self.shell.history_manager,
+            self.shell.user_ns,
+            self.shell.displayhook,
+        )
         for name in [name for name in names if INPUT_NAME.fullmatch(name)]:
             if isinstance(names[name], str):
                 del names[name]
@@ -145,15 +151,18 @@ class Results(dict[int, Any]):
         names = (*self._shell.saved_names(), *self._shell.user_ns)
         return {int(name[1:]) for name in names if re.fullmatch(r"_\d+", name)}
 
-    def __missing__(self, number: int) -> Any:
-        if isinstance(number, int) and number in self._saved():
+    def __missing__(self, number: Any) -> Any:
+        if number in self._saved():
             value = eval(f"_{number}", self._shell.user_ns)
             self[number] = value
             return value
         raise KeyError(number)
 
+    def _loaded(self) -> set[int]:
+        return set(super().keys())
+
     def _fill(self) -> None:
-        for number in sorted(self._saved() - set(dict.keys(self))):
+        for number in sorted(self._saved() - self._loaded()):
             with contextlib.suppress(Exception):  # one lost result costs no other
                 self[number] = eval(f"_{number}", self._shell.user_ns)
 
@@ -162,18 +171,21 @@ class Results(dict[int, Any]):
 
     def __iter__(self) -> Iterator[int]:
         self._fill()
-        return iter(sorted(dict.keys(self)))
+        return iter(sorted(self._loaded()))
 
     def __len__(self) -> int:
-        return len(self._saved() | set(dict.keys(self)))
+        return len(self._saved() | self._loaded())
 
     def __repr__(self) -> str:
         self._fill()
-        return repr({number: dict.__getitem__(self, number) for number in sorted(dict.keys(self))})
+        return repr({number: dict.__getitem__(self, number) for number in sorted(self._loaded())})
 
     def get(self, number: int, default: Any = None) -> Any:
         """Return a result, the default if there is none."""
-        return self[number] if number in self else default
+        try:
+            return self[number]
+        except KeyError:
+            return default
 
     def keys(self) -> Any:
         """Return the numbers of all results."""

@@ -51,7 +51,7 @@ HEADROOM = 16
 """Descriptors above the cell's limit that stay ours: for large frames and for saving."""
 
 
-class LimitReached(BaseException):  # noqa: N818 - shown under the names above
+class LimitReached(BaseException):
     """A limit ends the cell. Not an `Exception`, so that ``except Exception`` does not hide it."""
 
 

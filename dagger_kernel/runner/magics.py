@@ -15,7 +15,7 @@ from .system import run_command, uv_pip
 
 
 @magics_class
-class RunnerMagics(Magics):  # type: ignore[misc]
+class RunnerMagics(Magics):
     """Packages, paging and editing without a terminal."""
 
     @line_magic

@@ -89,18 +89,21 @@ def _anonymous_file() -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def receive_packet(sock: socket.socket) -> tuple[dict[str, Any], bytes] | None:
+def receive_packet(
+    sock: socket.socket, *, wait: bool = True
+) -> tuple[dict[str, Any], bytes] | None:
     """Return the next frame, or None when the other side is gone.
 
     Raises
     ------
     BlockingIOError
-        Nothing is there (non-blocking).
+        Nothing is there, and it shall not be waited for.
     ProtocolError
         The packet is no frame.
     """
     try:
-        data, files, _flags, _address = socket.recv_fds(sock, INLINE + 4096, 1)
+        flags = 0 if wait else socket.MSG_DONTWAIT
+        data, files, _flags, _address = socket.recv_fds(sock, INLINE + 4096, 1, flags)
     except ConnectionResetError:
         return None
     if not data:

@@ -82,7 +82,9 @@ def _children(pid: int) -> list[int]:
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as stream:
                 children += map(int, stream.read().split())
     except FileNotFoundError:
-        if os.path.exists(f"/proc/{pid}") and not os.path.exists(f"/proc/{pid}/task/{pid}/children"):
+        if os.path.exists(f"/proc/{pid}") and not os.path.exists(
+            f"/proc/{pid}/task/{pid}/children"
+        ):
             return _children_by_scan(pid)
     except OSError:
         pass

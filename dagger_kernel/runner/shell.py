@@ -27,9 +27,9 @@ from traitlets.config import Config
 from .display import Outlet, Publisher, ResultHook
 from .history import Results
 from .limits import DEFAULTS, hint, relax
-from .loop import run_in_loop
+from .loop import prepare, run_in_loop
 from .mime import clean, cut, cut_traceback, safe_text
-from .system import run_command, rewrite_pip
+from .system import rewrite_pip, run_command
 
 PRELOAD = ("numpy", "pandas", "matplotlib.pyplot")
 MAX_EVALUE = 8192
@@ -37,7 +37,7 @@ NOWHERE = "/nonexistent/ipython"
 """A directory that IPython finds empty and never makes."""
 
 
-class Shell(InteractiveShell):  # type: ignore[misc]
+class Shell(InteractiveShell):
     """IPython's shell with our ends for output, input, paging and commands."""
 
     displayhook_class = Type(ResultHook)
@@ -81,7 +81,7 @@ class Shell(InteractiveShell):  # type: ignore[misc]
 
     def _page(
         self, text: Any, start: int = 0, screen_lines: int = 0, pager_cmd: Any = None
-    ) -> None:  # noqa: ARG002
+    ) -> None:
         data = text if isinstance(text, dict) else {"text/plain": text}
         self.payload_manager.write_payload(
             {"source": "page", "data": clean(data), "start": max(0, start)}
@@ -99,6 +99,12 @@ class Shell(InteractiveShell):  # type: ignore[misc]
         """Tell the client that the user wants to leave."""
         self.payload_manager.write_payload(
             {"source": "ask_exit", "keepkernel": bool(self.keepkernel_on_exit)}
+        )
+
+    def should_run_async(self, raw_cell: str, **more: Any) -> bool:
+        """Whether a cell runs inside the event loop."""
+        return bool(super().should_run_async(raw_cell, **more)) or (
+            more.get("preprocessing_exc_tuple") is None and prepare(raw_cell)
         )
 
     def system(self, cmd: str) -> None:
@@ -130,9 +136,9 @@ class Shell(InteractiveShell):  # type: ignore[misc]
         if isinstance(value, asyncio.CancelledError) and self.interrupts.happened:
             # asyncio hands an interrupt to awaiting code in this form.
             value = KeyboardInterrupt().with_traceback(trace)
-            args, kwargs = ((KeyboardInterrupt, value, trace), *args[1:]), kwargs
-            kwargs.pop("exc_tuple", None)
             kind = KeyboardInterrupt
+            args = ((kind, value, trace), *args[1:])
+            kwargs.pop("exc_tuple", None)
         if _has_group(value):
             self._showtraceback(kind, value, _native(kind, value, trace))
             return
@@ -171,7 +177,9 @@ class Shell(InteractiveShell):  # type: ignore[misc]
     @property
     def user_global_ns(self) -> dict[str, Any]:
         """The globals of user code: the exact dictionary, without touching the lazy ``__main__``."""
-        return self.user_ns  # type: ignore[no-any-return]
+        return self.user_ns
+
+    _db: Any = None
 
     @property
     def db(self) -> Any:

@@ -56,7 +56,10 @@ class Sources(dict[str, Any]):
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return an entry, the default if there is none."""
-        return self[name] if name in self else default
+        try:
+            return self[name]
+        except KeyError:
+            return default
 
     def file_of(self, cls: type) -> str | None:
         """Return the file of a class made in a cell."""

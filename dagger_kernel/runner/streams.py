@@ -48,7 +48,7 @@ def open_streams(channel: Channel | None) -> None:
     for number, name in ((1, "stdout"), (2, "stderr")):
         raw = OrderedFile(number, "w", closefd=False)
         stream = io.TextIOWrapper(
-            raw,  # type: ignore[arg-type]
+            raw,
             encoding="utf-8",
             errors="backslashreplace",
             write_through=True,

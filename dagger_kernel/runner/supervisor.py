@@ -25,7 +25,6 @@ from .limits import complete
 from .link import Link
 from .output import Output, drain
 from .packets import receive_packet, send_packet
-from .page import RUNNING
 from .protocol import EXIT_NO_STEP, PROTOCOL, ProtocolError
 from .verdict import Verdict
 from .watch import Watch
@@ -87,6 +86,7 @@ class Supervisor:
         self._warm = False
         self._starts = 0
         self._input_wanted = False
+        self._told = False
 
     def run(self) -> int:
         """Serve one step; return the exit code of the runner."""
@@ -104,9 +104,9 @@ class Supervisor:
         try:
             while self.state != OVER:
                 self._turn()
-            if self.state == OVER and self.step and self.link.flush(60.0):
-                return 0
-            return EXIT_LINK_LOST if self.step else EXIT_NO_STEP
+            if not self.step:
+                return EXIT_NO_STEP
+            return 0 if self._told and self.link.flush(60.0) else EXIT_LINK_LOST
         finally:
             self._kill_everything()
 
@@ -193,6 +193,7 @@ class Supervisor:
         if self.child is None:
             self._conclude("the cell process could not be started")
             return
+        self.files.settle()
         self._to_cell(step)
         self.watch = Watch(self.child, self.limits, self.verdict, is_init=self.is_init)
 
@@ -405,6 +406,7 @@ class Supervisor:
         usage = self.watch.usage() if self.watch is not None else {}
         usage |= {"output_bytes": self.output.total, "files": count}
         self.link.send(self.verdict.done(usage, truncated=self.output.truncated))
+        self._told = True
         self.state = OVER
 
     def _kill_everything(self) -> None:

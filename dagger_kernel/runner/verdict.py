@@ -112,7 +112,7 @@ class Verdict:
         if state is None:
             state = {"saved": [], "unchanged": 0, "lost": [], "kept": "before"}
         code = self._status if self._executed is None else int(report.get("exit_code", 0))
-        if code == 0 and self.status not in ("ok",) and self._executed is None:
+        if code == 0 and self.status != "ok" and self._executed is None:
             code = 1
         return {
             "type": "done",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import select
@@ -77,6 +78,59 @@ class Result:
         return kinds
 
 
+class Zygote:
+    """A warm process that forks a runner for each step."""
+
+    def __init__(self) -> None:
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).parent / "forked.py"), str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env=environment({}),
+        )
+        theirs.close()
+        self.control.recv(100)
+
+    def call(self, request: dict[str, Any], files: list[int]) -> dict[str, Any]:
+        socket.send_fds(self.control, [json.dumps(request).encode()], files)
+        return json.loads(self.control.recv(4096))
+
+    def close(self) -> None:
+        self.control.close()
+        self.process.wait(10)
+
+
+class Fork:
+    """A runner that a zygote forked, with the interface of `subprocess.Popen` that tests use."""
+
+    def __init__(self, zygote: Zygote, request: dict[str, Any], link: int):
+        self.zygote = zygote
+        self.pid = zygote.call({"op": "open", **request}, [link])["pid"]
+        self.returncode: int | None = None
+
+    def wait(self, timeout: float) -> int:
+        deadline = time.monotonic() + timeout
+        while self.returncode is None:
+            self.returncode = self.zygote.call({"op": "poll", "pid": self.pid}, [])["exit"]
+            if self.returncode is None:
+                if time.monotonic() > deadline:
+                    raise subprocess.TimeoutExpired("runner", timeout)
+                time.sleep(0.005)
+        return self.returncode
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def environment(more: dict[str, str]) -> dict[str, str]:
+    return {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(REPO),
+        "PYTHONHASHSEED": "0",
+        **more,
+    }
+
+
 class Runner:
     """One runner process: one room."""
 
@@ -84,8 +138,8 @@ class Runner:
         self,
         root: Path,
         *,
+        zygote: Zygote | None = None,
         preload: str = "",
-        fork: bool = False,
         env: dict[str, str] | None = None,
     ):
         self.home = root / "home"
@@ -94,26 +148,19 @@ class Runner:
         self.state.mkdir(parents=True, exist_ok=True)
         self.nonce = secrets.token_hex(16)
         self.sock, theirs = socket.socketpair()
-        arguments = ["--fd", str(theirs.fileno()), "--nonce", self.nonce]
-        arguments += ["--state-dir", str(self.state), "--home", str(self.home)]
-        module = ["-m", "dagger_kernel.runner"]
-        if fork:
-            module = [str(Path(__file__).parent / "forked.py")]
-        if preload:
-            arguments += ["--preload", preload]
-        environ = {
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "PYTHONPATH": str(REPO),
-            "PYTHONHASHSEED": "0",
-            "HOME": str(self.home),
-            **(env or {}),
-        }
-        self.process = subprocess.Popen(
-            [sys.executable, *module, *arguments],
-            pass_fds=[theirs.fileno()],
-            cwd=self.home,
-            env=environ,
-        )
+        self.process: Any
+        if zygote is not None:
+            request = {"nonce": self.nonce, "state": str(self.state), "home": str(self.home)}
+            self.process = Fork(zygote, {**request, "env": env or {}}, theirs.fileno())
+        else:
+            arguments = ["--fd", str(theirs.fileno()), "--nonce", self.nonce, "--preload", preload]
+            arguments += ["--state-dir", str(self.state), "--home", str(self.home)]
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "dagger_kernel.runner", *arguments],
+                pass_fds=[theirs.fileno()],
+                cwd=self.home,
+                env=environment(env or {}),
+            )
         theirs.close()
         self.reader = FrameReader()
         self.waiting: list[tuple[dict[str, Any], bytes]] = []
@@ -189,8 +236,8 @@ class Runner:
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
-            self.process.send_signal(signal.SIGKILL)
-            self.process.wait()
+            self.process.kill()
+            self.process.wait(10)
 
 
 class Room:

@@ -19,7 +19,7 @@ def test_memory_from_cell_to_cell(bash):
         "set -o pipefail; shopt -s globstar; arr=(1 2 '3 4'); declare -A map=([k]=v)"
     )
     result = bash(
-        "pwd; echo \"$WIDE\"; echo $plain; f 2; alias ll; echo \"${arr[2]} ${map[k]}\"\n"
+        'pwd; echo "$WIDE"; echo $plain; f 2; alias ll; echo "${arr[2]} ${map[k]}"\n'
         "set -o | grep pipefail; shopt globstar; env | grep -c ^plain"
     )
     lines = result.stdout.splitlines()
@@ -45,13 +45,13 @@ def test_errexit_and_unset_variables(bash):
     assert (result.stdout, result.done["exit_code"]) == ("", 1)
     assert bash("pwd").stdout == "/tmp\n"
     assert bash("echo $undefined").status == "error"
-    assert bash("set +eu; echo \"<$undefined>\"").stdout == "<>\n"
+    assert bash('set +eu; echo "<$undefined>"').stdout == "<>\n"
 
 
 def test_unset_and_function_removal(bash):
     bash("a=1; f() { :; }; alias x=y")
     bash("unset a; unset -f f; unalias x")
-    assert bash("echo \"<$a>\"; type f; alias").stdout == "<>\n"
+    assert bash('echo "<$a>"; type f; alias').stdout == "<>\n"
 
 
 def test_output_files_and_limits(bash):
@@ -84,7 +84,9 @@ def test_completion(room, bash):
     assert complete("echo $LONG_N") == (["$LONG_NAME"], 5)
     assert complete("my_func") == (["my_function"], 0)
     assert complete("cat file_o") == (["file_one.txt"], 4)
-    assert runner.ask("is_complete", language="bash", code="for i in 1; do")["status"] == "incomplete"
+    assert (
+        runner.ask("is_complete", language="bash", code="for i in 1; do")["status"] == "incomplete"
+    )
     assert runner.ask("is_complete", language="bash", code="echo 'open")["status"] == "incomplete"
     assert runner.ask("is_complete", language="bash", code="echo hi")["status"] == "complete"
     runner.close()

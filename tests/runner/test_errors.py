@@ -79,7 +79,9 @@ def test_recursion_and_huge_messages_stay_small(room):
 
 
 def test_error_while_the_result_is_shown(room):
-    result = room.run("class Bad:\n    def __repr__(self):\n        raise ZeroDivisionError('repr')\nBad()")
+    result = room.run(
+        "class Bad:\n    def __repr__(self):\n        raise ZeroDivisionError('repr')\nBad()"
+    )
     assert result.status == "error"
     assert result.error["ename"] == "ZeroDivisionError"
 
@@ -124,5 +126,12 @@ def test_magic_errors(room):
 
 
 def test_each_failure_has_exactly_one_error_frame(room):
-    for source in ("%nosuchmagic", "%%nosuch\nx", "1 +", "  x", "raise KeyboardInterrupt", "%run missing.py"):
+    for source in (
+        "%nosuchmagic",
+        "%%nosuch\nx",
+        "1 +",
+        "  x",
+        "raise KeyboardInterrupt",
+        "%run missing.py",
+    ):
         assert len(room.run(source).of("error")) == 1, source

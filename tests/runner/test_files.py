@@ -6,8 +6,13 @@ import os
 
 
 def test_new_changed_and_deleted(room):
-    result = room.run("open('a.txt', 'w').write('one')\nopen('b.bin', 'wb').write(bytes(range(256)))")
-    assert {path: file["kind"] for path, file in result.files.items()} == {"a.txt": "new", "b.bin": "new"}
+    result = room.run(
+        "open('a.txt', 'w').write('one')\nopen('b.bin', 'wb').write(bytes(range(256)))"
+    )
+    assert {path: file["kind"] for path, file in result.files.items()} == {
+        "a.txt": "new",
+        "b.bin": "new",
+    }
     assert result.files["b.bin"]["body"] == bytes(range(256))
     assert room.run("1").files == {}
     result = room.run("import os\nopen('a.txt', 'a').write('two')\nos.remove('b.bin')")
@@ -23,12 +28,17 @@ def test_what_was_there_before_is_not_reported(room):
     assert room.run("1").files == {}
     (room.home / "uploaded.csv").write_text("a,b")
     assert room.run("1").files == {}
-    assert room.run("import os; os.remove('uploaded.csv')").files["uploaded.csv"]["kind"] == "deleted"
+    assert (
+        room.run("import os; os.remove('uploaded.csv')").files["uploaded.csv"]["kind"] == "deleted"
+    )
 
 
 def test_files_of_failing_and_killed_cells(room):
     assert "x.txt" in room.run("open('x.txt', 'w').write('x')\n1 / 0").files
-    assert "y.txt" in room.run("f = open('y.txt', 'w'); f.write('y'); f.close()\nimport os; os._exit(3)").files
+    assert (
+        "y.txt"
+        in room.run("f = open('y.txt', 'w'); f.write('y'); f.close()\nimport os; os._exit(3)").files
+    )
 
 
 def test_hidden_and_generated_things_are_left_out(room):
@@ -49,7 +59,14 @@ def test_exclude_patterns(room):
 
 
 def test_odd_names_and_modes(room):
-    names = ["two words.txt", "café 🎉.txt", 'it\'s "quoted".txt', "line\nbreak.txt", "-rf.txt", "%41.txt"]
+    names = [
+        "two words.txt",
+        "café 🎉.txt",
+        'it\'s "quoted".txt',
+        "line\nbreak.txt",
+        "-rf.txt",
+        "%41.txt",
+    ]
     result = room.run(
         f"import os\nfor n in {names!r}: open(n, 'w').write(n)\nos.chmod('-rf.txt', 0o750)\n"
         "open(b'bad\\xff', 'w').close()"
@@ -91,7 +108,9 @@ def test_moving_a_directory(room):
     room.run("import os\nos.makedirs('d/e'); open('d/e/x', 'w').write('x')")
     result = room.run("os.rename('d', 'moved')")
     assert result.files["d/e/x"]["kind"] == "deleted"
-    assert result.files["moved/e/x"]["kind"] in ("new", "changed") or "moved/e/x" not in result.files
+    assert (
+        result.files["moved/e/x"]["kind"] in ("new", "changed") or "moved/e/x" not in result.files
+    )
 
 
 def test_rename_falls_back_to_copying(tmp_path, monkeypatch):

@@ -77,7 +77,9 @@ def test_own_signal_handler(room):
         "while not seen: time.sleep(0.02)\nprint(seen)",
         after="now",
     )
-    assert result.stdout == "ready\nTrue True\nnow\n[<Signals.SIGINT: 2>]\n" or "[2]" in result.stdout
+    assert (
+        result.stdout == "ready\nTrue True\nnow\n[<Signals.SIGINT: 2>]\n" or "[2]" in result.stdout
+    )
     assert result.status == "ok"
 
 

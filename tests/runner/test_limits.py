@@ -88,7 +88,9 @@ def test_numpy_allocation_and_handler(room):
 
 
 def test_many_small_allocations(room):
-    result = room.run("x = []\nwhile True: x.append(bytearray(1000))", limits={"memory_bytes": 128 * MiB})
+    result = room.run(
+        "x = []\nwhile True: x.append(bytearray(1000))", limits={"memory_bytes": 128 * MiB}
+    )
     assert (result.status, result.done["reason"]) == ("limit", "memory")
 
 
@@ -131,7 +133,9 @@ def test_process_bomb(room):
 
 
 def test_open_files(room):
-    result = room.run("x = 1\nfiles = [open('/dev/null') for _ in range(500)]", limits={"open_files": 64})
+    result = room.run(
+        "x = 1\nfiles = [open('/dev/null') for _ in range(500)]", limits={"open_files": 64}
+    )
     assert (result.status, result.done["reason"]) == ("limit", "open_files")
     assert "DAGGER_KERNEL_OPEN_FILES" in result.error["evalue"]
     assert room.run("x").result == "1"
@@ -148,7 +152,9 @@ def test_large_display_with_no_descriptor_left(room):
 
 
 def test_file_size(room):
-    result = room.run("with open('big', 'wb') as f:\n    f.write(bytes(3 << 20))", limits={"disk_bytes": MiB})
+    result = room.run(
+        "with open('big', 'wb') as f:\n    f.write(bytes(3 << 20))", limits={"disk_bytes": MiB}
+    )
     assert (result.status, result.done["reason"]) == ("limit", "disk")
 
 
@@ -158,6 +164,8 @@ def test_saved_state_is_not_charged(room):
     assert result.status == "ok"
 
 
-@pytest.mark.parametrize("limits", [{}, {"cpu_seconds": 1 << 62, "memory_bytes": 1 << 62, "wall_seconds": 1 << 62}])
+@pytest.mark.parametrize(
+    "limits", [{}, {"cpu_seconds": 1 << 62, "memory_bytes": 1 << 62, "wall_seconds": 1 << 62}]
+)
 def test_no_limits(room, limits):
     assert room.run("1 + 1", limits=limits).result == "2"

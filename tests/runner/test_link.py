@@ -7,9 +7,11 @@ import time
 from dagger_kernel.runner.comms import pack_buffers, unpack_buffers
 from dagger_kernel.runner.protocol import EXIT_NO_STEP, PROTOCOL
 
+from .harness import Room
 
-def test_hello_comes_first(room):
-    runner = room.start()
+
+def test_hello_comes_first(any_room):
+    runner = any_room.start()
     hello = runner.until("hello")
     assert runner.frames[0][0] is hello
     assert hello["nonce"] == runner.nonce
@@ -17,19 +19,19 @@ def test_hello_comes_first(room):
     runner.close()
 
 
-def test_no_step_leaves_no_layer(room):
-    runner = room.start()
+def test_no_step_leaves_no_layer(any_room):
+    runner = any_room.start()
     runner.until("hello")
     runner.send({"type": "close"})
     assert runner.process.wait(20) == EXIT_NO_STEP
-    runner = room.start()
+    runner = any_room.start()
     runner.until("hello")
     runner.sock.close()
     assert runner.process.wait(20) == EXIT_NO_STEP
 
 
-def test_link_lost_during_the_step(room):
-    runner = room.start()
+def test_link_lost_during_the_step(any_room):
+    runner = any_room.start()
     runner.step("import time\nprint('on', flush=True)\ntime.sleep(60)")
     runner.until_text("on")
     runner.sock.close()
@@ -54,13 +56,19 @@ def test_slow_reader_stops_the_cell_not_the_clock(room):
     assert result.done["reason"] == "wall"
 
 
-def test_forked_from_a_warm_process(room):
-    room.options["fork"] = True
-    assert room.run("x = 1\n_").result == "''"
-    result = room.run("x += 1\nprint(x)\n1 / 0")
+def test_both_ways_to_start(any_room):
+    assert any_room.run("x = 1\n_").result == "''"
+    result = any_room.run("x += 1\nprint(x)\n1 / 0")
     assert result.stdout == "2\n"
     assert result.error["ename"] == "ZeroDivisionError"
-    assert room.run("[x, _exit_code] if '_exit_code' in globals() else x").result == "2"
+    assert any_room.run("x").result == "2"
+
+
+def test_step_during_the_preload_is_served(tmp_path):
+    room = Room(tmp_path, preload="nothing_like_this numpy pandas matplotlib.pyplot")
+    result = room.run("import numpy\nint(numpy.ones(3).sum())")
+    assert result.result == "3"
+    room.close()
 
 
 def test_sources_printing_nothing_of_ours(room):
@@ -68,8 +76,8 @@ def test_sources_printing_nothing_of_ours(room):
     assert result.order == ["hello", "done"]
 
 
-def test_comms(room):
-    runner = room.start()
+def test_comms(any_room):
+    runner = any_room.start()
     runner.step(
         "import asyncio, comm\nc = comm.create_comm(target_name='t', data={'a': 1}, buffers=[b'one', b'two'])\ngot = []\n"
         "c.on_msg(lambda m: got.append((m['content']['data'], [bytes(b) for b in m['buffers']])))\n"

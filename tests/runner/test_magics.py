@@ -6,7 +6,9 @@ import pytest
 
 
 def test_shell_commands(room):
-    result = room.run("!echo line\nlines = !printf 'a\\nb\\n'\nprint(list(lines))\n!exit 3\nprint(_exit_code)")
+    result = room.run(
+        "!echo line\nlines = !printf 'a\\nb\\n'\nprint(list(lines))\n!exit 3\nprint(_exit_code)"
+    )
     assert result.stdout == "line\n['a', 'b']\n3\n"
     result = room.run("for word in ['one', 'two words']:\n    !echo \"<{word}>\"")
     assert result.stdout == "<one>\n<two words>\n"
@@ -27,7 +29,9 @@ def test_capture_lasts(room):
 
 
 def test_writefile_run_and_load(room):
-    room.run("%%writefile job.py\nimport sys\nanswer = 42\nprint('args', sys.argv[1:])\nsys.exit(0)")
+    room.run(
+        "%%writefile job.py\nimport sys\nanswer = 42\nprint('args', sys.argv[1:])\nsys.exit(0)"
+    )
     assert room.run("%run job.py one").stdout == "args ['one']\n"
     assert room.run("answer").result == "42"
 
@@ -43,14 +47,19 @@ def test_who_reset_and_time(room):
 
 def test_cd_env_and_alias(room):
     room.run("import os\nos.mkdir('sub')\n%cd -q sub\n%env JOB=night")
-    assert room.run("import os\nos.path.basename(os.getcwd()), os.environ['JOB']").result == "('sub', 'night')"
+    assert (
+        room.run("import os\nos.path.basename(os.getcwd()), os.environ['JOB']").result
+        == "('sub', 'night')"
+    )
 
 
 def test_autoreload(room):
     room.run("%load_ext autoreload\n%autoreload 2")
     room.run("%%writefile livemod.py\ndef f(): return 1")
     room.run("import livemod")
-    room.run("import time; time.sleep(0.02)\nopen('livemod.py', 'w').write('def f(): return 222\\n')")
+    room.run(
+        "import time; time.sleep(0.02)\nopen('livemod.py', 'w').write('def f(): return 222\\n')"
+    )
     assert room.run("livemod.f()").result == "222"
 
 
@@ -64,13 +73,16 @@ def test_top_level_await(room):
         "print(await asyncio.gather(work(), work()))\nr = await work()"
     )
     assert result.stdout == "['done', 'done']\n"
-    assert room.run("async with asyncio.timeout(1):\n    print(await work(), r)").stdout == "done done\n"
+    assert (
+        room.run("async with asyncio.timeout(1):\n    print(await work(), r)").stdout
+        == "done done\n"
+    )
 
 
 def test_asyncio_run_and_tasks(room):
     result = room.run(
-        "import asyncio\nasync def hi(): print('ran')\nasyncio.run(hi())\nloop = asyncio.get_event_loop()\n"
-        "loop.run_until_complete(hi())"
+        "import asyncio\nasync def hi(): print('ran')\nloop = asyncio.get_event_loop()\n"
+        "loop.run_until_complete(hi())\nasyncio.run(hi())"
     )
     assert (result.stdout, result.status) == ("ran\nran\n", "ok")
 
@@ -105,12 +117,14 @@ def test_replaced_streams(room):
     assert room.run("print('back')").stdout == "back\n"
 
 
-def test_environment(room):
-    runner = room.start(env={"OTEL_X": "1", "TRACEPARENT": "2", "DAGGER_SESSION": "3", "KEPT": "4"})
-    runner.step("import os\nsorted(n for n in os.environ if n.startswith(('OTEL', 'TRACE', 'DAGGER', 'KEPT')))")
+def test_environment(cold_room):
+    runner = cold_room.start(env={"OTEL_X": "1", "TRACEPARENT": "2", "DAGGER_SESSION": "3", "KEPT": "4"})
+    runner.step(
+        "import os\nsorted(n for n in os.environ if n.startswith(('OTEL', 'TRACE', 'DAGGER', 'KEPT')))"
+    )
     assert runner.finish().result == "['KEPT']"
-    assert room.run("import os; os.environ['SECRET']", env={"SECRET": "s"}).result == "'s'"
-    assert room.run("import os; 'SECRET' in os.environ").result == "False"
+    assert cold_room.run("import os; os.environ['SECRET']", env={"SECRET": "s"}).result == "'s'"
+    assert cold_room.run("import os; 'SECRET' in os.environ").result == "False"
 
 
 def test_main_module(room):

@@ -64,7 +64,9 @@ def test_print_flood_is_cut_and_kept(room):
 
 
 def test_kept_text_has_its_own_cap(room):
-    result = room.run("print('y' * 100_000)", limits={"output_bytes": 100, "kept_output_bytes": 5000})
+    result = room.run(
+        "print('y' * 100_000)", limits={"output_bytes": 100, "kept_output_bytes": 5000}
+    )
     (whole,) = [body for head, body in result.frames if head["type"] == "overflow"]
     assert whole == b"y" * 5000
 
@@ -77,7 +79,8 @@ def test_huge_result_is_cut(room):
 
 def test_huge_display_data_is_left_out(room):
     result = room.run(
-        "display({'text/html': 'x' * 50_000, 'text/plain': 'p'}, raw=True)", limits={"file_bytes": 10_000}
+        "display({'text/html': 'x' * 50_000, 'text/plain': 'p'}, raw=True)",
+        limits={"file_bytes": 10_000},
     )
     (display,) = result.of("display")
     assert "text/html" not in display["data"]

@@ -35,7 +35,9 @@ def test_answers_are_recorded_but_no_passwords(room):
 
 def test_text_stands_before_the_question(room):
     result, _ = converse(room, "print('first')\ninput('q')\nprint('last')", ["a"])
-    assert result.order == ["hello", "stdout", "input_request", "stdout", "result", "done"][:4] + ["done"]
+    assert result.order == ["hello", "stdout", "input_request", "stdout", "result", "done"][:4] + [
+        "done"
+    ]
 
 
 def test_replay_takes_the_record(room):
@@ -55,7 +57,9 @@ def test_replay_of_a_password_says_so(room):
 
 def test_not_allowed_fails_at_once(room):
     assert room.run("input()").error["ename"] == "StdinNotImplementedError"
-    assert room.run("import getpass; getpass.getpass()").error["ename"] == "StdinNotImplementedError"
+    assert (
+        room.run("import getpass; getpass.getpass()").error["ename"] == "StdinNotImplementedError"
+    )
 
 
 def test_refused_answer(room):
@@ -79,7 +83,11 @@ def test_breakpoint_and_post_mortem(room):
     assert "42\n" in result.stdout
     assert prompts[0][0] in ("(Pdb) ", "ipdb> ", "--Call--")
     assert result.status == "ok"
-    result, prompts = converse(room, "def f():\n    inner = 5\n    1 / 0\ntry:\n    f()\nexcept Exception:\n    import pdb, sys; pdb.post_mortem(sys.exc_info()[2])", ["p inner * 3", "q"])
+    result, prompts = converse(
+        room,
+        "def f():\n    inner = 5\n    1 / 0\ntry:\n    f()\nexcept Exception:\n    import pdb, sys; pdb.post_mortem(sys.exc_info()[2])",
+        ["p inner * 3", "q"],
+    )
     assert "15" in result.stdout
 
 
