@@ -13,6 +13,7 @@ import importlib
 import os
 import subprocess
 import sys
+import sysconfig
 import traceback
 import types
 from collections.abc import Sequence
@@ -32,6 +33,16 @@ from .mime import clean, cut, cut_traceback, safe_text
 from .system import rewrite_pip, run_command
 
 PRELOAD = ("numpy", "pandas", "matplotlib.pyplot")
+OWN = (
+    *(
+        f"{__package__}.{name}"
+        for name in ("cell", "comms", "quirks", "asks", "bash", "sources", "state")
+    ),
+    "IPython.core.guarded_eval",
+    "IPython.core.latex_symbols",
+)
+"""What a fork would otherwise import when its step or a question comes."""
+
 MAX_EVALUE = 8192
 NOWHERE = "/nonexistent/ipython"
 """A directory that IPython finds empty and never makes."""
@@ -260,6 +271,8 @@ def warm(preload_names: Sequence[str] = PRELOAD) -> Shell:
     """Make the shell, import libraries and run two trivial cells, so that forks start warm."""
     shell = make_shell()
     preload(preload_names)
+    preload(OWN)
+    sysconfig.get_paths()  # reads a large module the first time
     exercise(shell)
     gc.collect()
     gc.freeze()
