@@ -23,14 +23,33 @@ class Subject:
     env: dict[str, str] = field(default_factory=dict)
 
 
+def subjects() -> list[Subject]:
+    """Return what is measured: plain ipykernel first, Dagger only where it is configured."""
+    found = [
+        Subject("ipykernel", "python3"),
+        Subject("local", "dagger", {"DAGGER_KERNEL_ENGINE": "local"}),
+    ]
+    if os.environ.get("DAGGER_KERNEL_RUNNER_HOST"):
+        found.append(Subject("dagger", "dagger", {"DAGGER_KERNEL_ENGINE": "dagger"}))
+    return found
+
+
 class Client:
-    """One started kernel."""
+    """One started kernel.
+
+    Attributes
+    ----------
+    cells
+        How many cells it ran.
+    """
 
     def __init__(self, subject: Subject, data_dir: str, sandbox: str = "") -> None:
         self.env = {**os.environ, **subject.env, "DAGGER_KERNEL_DATA_DIR": data_dir}
         if sandbox:
             self.env["DAGGER_KERNEL_SANDBOX"] = sandbox
-        self._log = tempfile.TemporaryFile()
+        self.cells = 0
+        self.texts: list[str] = []
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
         self.manager = KernelManager(kernel_name=subject.kernel)
         self.started = time.perf_counter()
         self.manager.start_kernel(env=self.env, stdout=self._log, stderr=self._log)
@@ -53,6 +72,7 @@ class Client:
             if reply["parent_header"].get("msg_id") == msg_id:
                 break
         took = (time.perf_counter() - begin) * 1000
+        self.cells += 1
         self.texts = self._drain(msg_id)
         if reply["content"]["status"] != "ok":
             raise RuntimeError(f"{code!r}: {reply['content']} {self.texts}")
@@ -87,6 +107,30 @@ class Client:
         msg_id = self.client.complete(code, len(code))
         self._reply(msg_id)
         return (time.perf_counter() - begin) * 1000
+
+    def inspect(self, code: str) -> float:
+        """Ask about a name; return milliseconds."""
+        begin = time.perf_counter()
+        msg_id = self.client.inspect(code, len(code))
+        self._reply(msg_id)
+        return (time.perf_counter() - begin) * 1000
+
+    def print_delay(self, code: str) -> float:
+        """Run a cell that prints clock readings; return the median milliseconds until they arrive."""
+        msg_id = self.client.execute(code, allow_stdin=False)
+        delays: list[float] = []
+        while True:
+            message = self.client.get_iopub_msg(timeout=60)
+            if message["parent_header"].get("msg_id") != msg_id:
+                continue
+            content = message["content"]
+            if message["msg_type"] == "stream":
+                last = content["text"].split()[-1]
+                delays.append((time.time() - float(last)) * 1000)
+            elif content.get("execution_state") == "idle":
+                break
+        self._reply(msg_id)
+        return median(delays)
 
     def _reply(self, msg_id: str) -> dict[str, Any]:
         while True:

@@ -1,0 +1,1 @@
+"""Figures, each a ratio measured side by side in one run."""
