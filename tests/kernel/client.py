@@ -8,6 +8,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+from schemas import validate
+
 TIMEOUT = 60.0
 
 
@@ -75,6 +77,7 @@ class Client:
     def __init__(self, kc):
         self.kc = kc
         self.answered = defaultdict(Answered)
+        self.seen = set()
 
     def send(self, msg_type, content, *, channel="shell", metadata=None, header=None):
         message = self.kc.session.msg(msg_type, content)
@@ -121,12 +124,17 @@ class Client:
             self._poll(got, channel, answers)
         return got
 
+    def _validate(self, message, channel):
+        validate(message, channel)
+        self.seen.add((channel, message["msg_type"], message["content"].get("status", "")))
+
     def _poll(self, got, channel, answers):
         for take in (self.kc.get_iopub_msg, getattr(self.kc, f"get_{channel}_msg")):
             try:
                 message = take(timeout=0.01)
             except queue.Empty:
                 continue
+            self._validate(message, "iopub" if take == self.kc.get_iopub_msg else channel)
             owner = self.answered[message["parent_header"].get("msg_id")]
             if take == self.kc.get_iopub_msg:
                 owner.iopub.append(message)
@@ -136,5 +144,6 @@ class Client:
             question = self.kc.get_stdin_msg(timeout=0)
         except queue.Empty:
             return
+        self._validate(question, "stdin")
         got.inputs.append(question)
         self.kc.input(answers.pop(0) if answers else "")
