@@ -161,6 +161,8 @@ class Database:
                 if not again:
                     raise translate(error) from error
             repeated = True
+            # Pooled connections lead to the same server, which may have become a standby.
+            self.engine.dispose()
             time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
             pause = min(pause * 2, 1.0)
 

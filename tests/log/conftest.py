@@ -29,6 +29,7 @@ def server():
 
 @pytest.fixture(params=BACKENDS)
 def backend(request):
+    """Which database; a test that is about one of them is marked ``SQLITE`` or ``POSTGRESQL``."""
     return request.param
 
 

@@ -1,13 +1,21 @@
-"""Steps and results for the tests of the log; also imported by the processes they start."""
+"""Steps and results for the tests of the log, and processes of their own."""
 
 import itertools
 import os
 import subprocess
 import sys
+import tempfile
 import uuid
 from pathlib import Path
 
+import pytest
+
 from dagger_kernel.steps import FileChange, Kind, Result, Status, Step, fresh_nonce
+
+SQLITE = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+POSTGRESQL = pytest.mark.parametrize(
+    "backend", [pytest.param("postgresql", marks=pytest.mark.postgresql)], indirect=True
+)
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -96,3 +104,35 @@ def finished(process, timeout=60):
     out, err = process.communicate(timeout=timeout)
     assert process.returncode == 0, err
     return out
+
+
+def as_nobody(function):
+    """Return the text that a function returns in a process of the user nobody (needs root).
+
+    Forked, because that user may not read the interpreter.
+    """
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            os.write(writer, str(function()).encode())
+        except BaseException as error:
+            os.write(writer, f"{type(error).__name__}: {error}".encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with open(reader, encoding="utf-8") as stream:
+        said = stream.read()
+    os.waitpid(child, 0)
+    return said
+
+
+def open_to_all(path):
+    """Let other users into a test's directory."""
+    for folder in (path, *path.parents):
+        if folder.stat().st_uid == os.geteuid() and folder.is_relative_to(tempfile.gettempdir()):
+            if folder != Path(tempfile.gettempdir()):
+                os.chmod(folder, 0o755)

@@ -8,7 +8,7 @@ from dagger_kernel.errors import LogUnavailableError, SandboxBusyError, SandboxN
 from dagger_kernel.log import SandboxLock, advisory
 from dagger_kernel.settings import Settings
 
-from .helpers import start
+from .helpers import POSTGRESQL, SQLITE, start
 
 ID = "a" * 32
 
@@ -96,9 +96,8 @@ def test_a_lock_that_cannot_be_made_is_told(tmp_path, backend):
     assert not lock.held
 
 
-def test_the_holders_own_words_are_shown(settings, backend):
-    if backend != "sqlite":
-        pytest.skip("PostgreSQL tells the process")
+@SQLITE
+def test_the_holders_own_words_are_shown(settings):
     with (
         SandboxLock(settings, ID, holder="the notebook a.ipynb"),
         pytest.raises(SandboxBusyError, match=r"in use by the notebook a\.ipynb"),
@@ -113,9 +112,8 @@ def test_the_holders_own_words_are_shown(settings, backend):
             SandboxLock(settings, ID).acquire()
 
 
-def test_a_lock_lost_with_its_connection_is_taken_again(settings, backend, server):
-    if backend != "postgresql":
-        pytest.skip("a locked file is not lost")
+@POSTGRESQL
+def test_a_lock_lost_with_its_connection_is_taken_again(settings, server):
     lock = SandboxLock(settings, ID)
     lock.acquire()
     lock.renew()
@@ -129,9 +127,8 @@ def test_a_lock_lost_with_its_connection_is_taken_again(settings, backend, serve
     lock.release()
 
 
-def test_a_lost_lock_that_somebody_took_is_told(settings, backend, server, holder):
-    if backend != "postgresql":
-        pytest.skip("a locked file is not lost")
+@POSTGRESQL
+def test_a_lost_lock_that_somebody_took_is_told(settings, server, holder):
     lock = SandboxLock(settings, ID)
     lock.acquire()
     (pid,) = advisory.session(_url(settings)).row("SELECT pg_backend_pid()")

@@ -10,7 +10,7 @@ from dagger_kernel.log.database import Database
 from dagger_kernel.log.tables import SCHEMA_VERSION, metadata
 from dagger_kernel.settings import Settings
 
-from .helpers import ROOT, finished, run_cell, start
+from .helpers import ROOT, SQLITE, finished, run_cell, start
 
 
 @pytest.fixture
@@ -150,9 +150,8 @@ def test_alembic_prints_and_logs_nothing(empty, capfd, caplog):
     assert [one for one in caplog.records if one.levelname != "INFO"] == []
 
 
-def test_the_directory_and_files_are_the_owners_alone(empty, backend):
-    if backend != "sqlite":
-        pytest.skip("SQLite's files")
+@SQLITE
+def test_the_directory_and_files_are_the_owners_alone(empty):
     log = open_log(empty)
     sandbox = log.create_sandbox("ada")
     run_cell(log, sandbox)

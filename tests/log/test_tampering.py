@@ -6,7 +6,7 @@ from dagger_kernel.errors import LogIntegrityError
 from dagger_kernel.log import open_log
 from dagger_kernel.steps import Kind
 
-from .helpers import make_file, make_result, make_step, run_cell
+from .helpers import SQLITE, make_file, make_result, make_step, run_cell
 
 TABLES = ["sandbox", "head", "step", "result", "event", "artifact"]
 
@@ -111,9 +111,8 @@ def test_uploads_are_checked(sandbox, log, tamper):
     assert len(log.verify()) == 1
 
 
-def test_a_damaged_database_file_is_found(filled, settings, backend, log):
-    if backend != "sqlite":
-        pytest.skip("PostgreSQL's files are its administrator's")
+@SQLITE
+def test_a_damaged_database_file_is_found(filled, settings, log):
     for number in range(30):
         run_cell(log, filled, source=f"# {number}" + "x" * 3000)
     log.close()
@@ -133,9 +132,8 @@ def test_a_damaged_database_file_is_found(filled, settings, backend, log):
         damaged.close()
 
 
-def test_a_file_that_is_no_database_is_told_as_such(settings, backend):
-    if backend != "sqlite":
-        pytest.skip("SQLite's file")
+@SQLITE
+def test_a_file_that_is_no_database_is_told_as_such(settings):
     (settings.data_path / "log.sqlite").write_bytes(b"not a database" * 1000)
     with pytest.raises(LogIntegrityError, match="damaged"):
         open_log(settings)
