@@ -41,6 +41,7 @@ def dump_deep(registry: Registry, inline: frozenset[str], label: str, root: Any)
     """Dump `root` in a thread with a large stack."""
     state = _DeepPickler(registry, inline, label)
     state.deep = _Deep(state)
+    # The namespace was named in the first attempt's stream; this one starts anew.
     failure: list[BaseException] = []
 
     def work() -> None:

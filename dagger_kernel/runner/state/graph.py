@@ -38,6 +38,8 @@ class Registry:
         self.bound_functions: set[int] = set()
         """Ids of functions bound to a name: these become nodes when first reached."""
         self.managed_modules: set[str] = set()
+        self.refused: dict[str, str] = {}
+        """Types of libraries whose objects turned out not to load, and why."""
         self.fresh: list[str] = []
         """Nodes found since the list was last emptied; they need a dump of their own."""
         self.cell = 0

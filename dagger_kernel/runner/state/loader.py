@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import StateLostError
 from .lost import LostObject, lost_error
+from .pickler import NAMESPACE
 from .rebuild import pop_loader, push_loader
 
 if TYPE_CHECKING:
@@ -59,7 +60,10 @@ class Loader:
         self.values: dict[str, Any] = {}
         self.touched: list[str] = []
         self.seconds = 0.0
+        self.exposed = False
+        """Whether the user may hold the dictionary of globals itself."""
         self.lock = threading.RLock()
+        self.expose_hook: Callable[[], None] = lambda: None
         self.code_hook: Callable[[types.CodeType], None] = lambda _code: None
         self._store = store
         self._memory: Memory | None = None
@@ -164,11 +168,16 @@ class Loader:
             for name in self.names_of.get(key, ()):
                 self.touched.append(name)
                 self._bind(name, value)
+        if NAMESPACE in component.references and not self.exposed:
+            self.exposed = True
+            self.expose_hook()
 
     def _unpickle(self, component: Component) -> list[Any]:
         buffers = [self._buffer(buffer) for buffer in component.buffers]
         data = self._store.read(component.skeleton)
         unpickler = pickle.Unpickler(io.BytesIO(data), buffers=buffers)
+        if NAMESPACE in component.references:
+            unpickler.load()  # the first pickle stands for the globals themselves
         _prelude, values = unpickler.load()
         return list(values)
 

@@ -117,7 +117,7 @@ class MainModule(types.ModuleType):
         if hooks is not None:
             caller = sys._getframe(1).f_globals.get("__name__")
             if caller not in _QUIET_READERS and not str(caller).startswith("IPython."):
-                hooks.load_all()
+                hooks.expose()
         return namespace
 
 
@@ -129,12 +129,12 @@ class Hooks:
         namespace: dict[str, Any],
         fetch: Callable[[str], Any],
         names: Callable[[], Iterable[str]],
-        load_all: Callable[[], None],
+        expose: Callable[[], None],
     ) -> None:
         self.namespace = namespace
         self.fetch = fetch
         self.names = names
-        self.load_all = load_all
+        self.expose = expose
 
     def touch(self, name: str) -> None:
         """Load a name if it is saved and absent, so that it can be deleted."""
@@ -182,7 +182,7 @@ def _views(hooks: Hooks) -> dict[str, Any]:
         frame = sys._getframe(2)
         found = frame.f_locals
         if found is namespace:
-            hooks.load_all()
+            hooks.expose()
             return namespace
         # Since 3.13 a function's `f_locals` writes through; `locals()` never did.
         return found if type(found) is dict else dict(found)
@@ -191,7 +191,7 @@ def _views(hooks: Hooks) -> dict[str, Any]:
         """Return the dictionary containing the current scope's global variables."""
         found = sys._getframe(1).f_globals
         if found is namespace:
-            hooks.load_all()
+            hooks.expose()
         return found
 
     def locals() -> Any:  # noqa: A001

@@ -60,6 +60,14 @@ def type_label(kind: type) -> str:
     return name if module in ("builtins", "__main__") else f"{module}.{name}"
 
 
+NAMESPACE = "ns:"
+"""Reference of a component which may hold the dictionary of globals."""
+
+
+class NamespaceProxy:
+    """Stands for the dictionary of globals."""
+
+
 class StatePickler(pickle.Pickler):
     """Dumps one component.
 
@@ -81,6 +89,8 @@ class StatePickler(pickle.Pickler):
         self.inline = inline
         self.name = name
         self.references: set[str] = set()
+        self.seeded = False
+        """Whether a first pickle stands for the globals."""
         self.by_reference: set[int] = set()
         """Ids of objects saved by name: two components may both name them unlinked."""
         self.unlinked: list[Any] = []
@@ -92,6 +102,20 @@ class StatePickler(pickle.Pickler):
         self.modules: set[str] = set()
         self.filled_cells: set[int] = set()
         self.bare_cells: set[int] = set()
+
+    def dump_namespace(self) -> None:
+        """Write a first pickle which stands for the dictionary of globals.
+
+        Exact dictionaries never reach `reducer_override`, so the pickler is told
+        beforehand that it has written this one.
+        """
+        proxy = NamespaceProxy()
+        self.dump(proxy)
+        memo = self.memo.copy()
+        memo[id(self.registry.namespace)] = (memo[id(proxy)][0], self.registry.namespace)
+        self.memo = memo
+        self.references.add(NAMESPACE)
+        self.seeded = True
 
     def _keep_buffer(self, buffer: pickle.PickleBuffer) -> bool:
         if buffer.raw().nbytes < OUT_OF_BAND:
@@ -139,6 +163,8 @@ class StatePickler(pickle.Pickler):
 def reduce_foreign(pickler: StatePickler, value: Any) -> Any:
     """Save an object of a library the way that library defines."""
     kind = type(value)
+    if pickler.registry.refused and type_label(kind) in pickler.registry.refused:
+        raise CannotPersistError(pickler.registry.refused[type_label(kind)])
     special = copyreg.dispatch_table.get(kind)
     recipe = special(value) if special is not None else value.__reduce_ex__(5)
     if isinstance(recipe, str):
@@ -172,6 +198,7 @@ def unsaveable(reason: str) -> Callable[[StatePickler, Any], Any]:
 
 
 EXACT[LostObject] = reduce_lost
+EXACT[NamespaceProxy] = lambda _pickler, _value: (rebuild_namespace, ())
 
 
 def resolve_reducer(kind: type, registry: Registry) -> Callable[[StatePickler, Any], Any]:
@@ -214,6 +241,12 @@ def find_importable(module: str, path: str) -> Any:
 def rebuild_lost(name: str, type_name: str, reason: str, cell: int) -> LostObject:
     """Make the stand-in of an object which was not saved."""
     return LostObject(name, type_name, reason, cell)
+
+
+@rebuilder
+def rebuild_namespace() -> dict[str, Any]:
+    """Give the dictionary of globals."""
+    return current_loader().namespace
 
 
 @rebuilder

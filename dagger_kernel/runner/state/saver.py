@@ -12,41 +12,20 @@ import types
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .graph import Groups, cycles, shared_ids
+from .dumping import Dump, Dumper
+from .graph import Groups, cycles
 from .lost import LostObject, lost_details
 from .manifest import Buffer, Component, Manifest, NameEntry
 from .memory import MAX_EXTENTS
-from .modules import ModuleState
-from .pickler import StatePickler, type_label
-from .reducers.classes import ClassState
+from .pickler import type_label
 from .store import digest
+from .trial import try_loading, untried
 
 if TYPE_CHECKING:
-    import pickle
-
     from .loader import Loader
     from .store import BlobStore
 
 _SINGLETONS = (type(None), bool, type(...), type(NotImplemented))
-
-INLINE_PACK = 64 << 10
-
-
-@dataclass
-class Dump:
-    """One dump of one or more nodes."""
-
-    keys: list[str]
-    skeleton: bytes
-    pickler: StatePickler
-    shared: list[int] = field(default_factory=list)
-    keep: Any = None
-
-    @property
-    def buffers(self) -> list[pickle.PickleBuffer]:
-        """Buffers which left the pickle, in order."""
-        return self.pickler.buffers
-
 
 @dataclass
 class Outcome:
@@ -68,15 +47,16 @@ class Saver:
         The saved side, with what was loaded.
     store : BlobStore
         Where new bytes go.
+    exposed : bool
+        Whether the user may hold the dictionary of globals itself.
     """
 
-    def __init__(self, loader: Loader, store: BlobStore) -> None:
+    def __init__(self, loader: Loader, store: BlobStore, *, exposed: bool) -> None:
         self._loader = loader
         self._old = loader.manifest
         self._registry = loader.registry
         self._store = store
-        self._values: dict[str, Any] = {}
-        self._labels: dict[str, str] = {}
+        self._dumper = Dumper(loader.registry, exposed=exposed)
         self._dumps: dict[str, Dump] = {}
 
     def save(
@@ -101,21 +81,22 @@ class Saver:
         }
         keys = self._assign_keys(names)
         for key, value in ambient.items():
-            self._values[key] = value
-            self._labels[key] = key
+            self._dumper.values[key] = value
+            self._dumper.labels[key] = key
         self._registry.reducers.clear()  # which classes are the user's may have changed
         for name in self._registry.managed_modules:
             module = sys.modules.get(name)
             if module is not None:
                 self._registry.register(f"m:{name}", module)
-                self._values[f"m:{name}"] = module
+                self._dumper.values[f"m:{name}"] = module
                 self._registry.bound_functions |= {
                     id(value) for value in vars(module).values() if type(value) is types.FunctionType
                 }
         for key, value in self._registry.objects.items():
             if loader.component_of.get(key) in loader.loaded and not key.startswith("m:"):
-                self._values.setdefault(key, value)
+                self._dumper.values.setdefault(key, value)
         self._dump_all()
+        verified = self._try_all()
         groups = self._group()
         components: dict[str, Component] = {}
         for cid, component in old.components.items():
@@ -130,6 +111,7 @@ class Saver:
             cell=cell,
             python=f"{sys.version_info.major}.{sys.version_info.minor}",
             components=components,
+            verified=sorted(verified | set(old.verified)),
         )
         outcome = Outcome(manifest)
         self._names(outcome, keys, names, cell, gone)
@@ -173,8 +155,8 @@ class Saver:
                 known = None if self._by_name_only(value) else self._registry.class_key(value)
             if known is not None and not known.startswith("m:"):
                 keys[name] = known
-                self._values.setdefault(known, value)
-                self._labels.setdefault(known, name)
+                self._dumper.values.setdefault(known, value)
+                self._dumper.labels.setdefault(known, name)
                 continue
             single = isinstance(value, _SINGLETONS) or (type(value) is int and -6 < value < 257)
             found = None if single else by_object.get(id(value))
@@ -195,8 +177,8 @@ class Saver:
                 used.add(found)
                 if not single:
                     by_object[id(value)] = found
-                self._values[found] = value
-                self._labels[found] = name
+                self._dumper.values[found] = value
+                self._dumper.labels[found] = name
             keys[name] = found
         return keys
 
@@ -211,71 +193,37 @@ class Saver:
 
     def _dump_all(self) -> None:
         """Dump every candidate alone, and every node found on the way."""
-        waiting = sorted(self._values)
+        values = self._dumper.values
+        waiting = sorted(values)
         while waiting:
             for key in waiting:
-                self._dumps[key] = self._dump([key])
+                self._dumps[key] = self._dumper.alone(key)
             waiting = []
             for key in self._registry.fresh:
                 if key not in self._dumps:
-                    self._values[key] = self._registry.objects[key]
+                    values[key] = self._registry.objects[key]
                     waiting.append(key)
             self._registry.fresh.clear()
 
-    def _dump(self, keys: list[str], *, lone: bool = True) -> Dump:
-        """Dump nodes in one pickle; an object which breaks it is replaced as a whole."""
-        label = self._label(keys[0])
-        inline = frozenset(keys)
-        pickler = StatePickler(self._registry, inline, label)
-        root = self._root(keys)
-        try:
-            pickler.dump(root)
-        except RecursionError:
-            pickler = self._dump_deep(inline, label, root)
-        except Exception as error:
-            if not lone:
-                raise
-            return self._dump_lost(keys[0], f"{type(error).__name__}: {error}")
-        dump = Dump(keys, pickler.sink.getvalue(), pickler, keep=root)
-        if lone:
-            exempt = pickler.by_reference | {id(v) for v in pickler.unlinked}
-            exempt |= {id(root), id(root[0]), id(root[1])}
-            dump.shared = shared_ids(pickler.memo.copy(), exempt)
-        return dump
-
-    def _root(self, keys: list[str]) -> tuple[list[Any], list[Any]]:
-        values = [self._values[key] for key in keys]
-        pairs = list(zip(keys, values, strict=True))
-        classes = [value for key, value in pairs if key.startswith("c:")]
-        modules = [value for key, value in pairs if key.startswith("m:")]
-        classes.sort(key=lambda cls: (not issubclass(cls, type), len(cls.__mro__)))
-        prelude: list[Any] = [*modules, *classes]
-        prelude += [ClassState(cls, early=True) for cls in classes]
-        prelude += [ClassState(cls, early=False) for cls in classes]
-        prelude += [ModuleState(module) for module in modules]
-        return (prelude, values)
-
-    def _dump_deep(self, inline: frozenset[str], label: str, root: Any) -> StatePickler:
-        """Dump something nested deeper than the C stack allows."""
-        from .deep import dump_deep
-
-        return dump_deep(self._registry, inline, label, root)
-
-    def _dump_lost(self, key: str, reason: str) -> Dump:
-        """Give up on one node; its stand-in is saved instead."""
-        label = self._label(key)
-        kind = type_label(type(self._values[key]))
-        self._values[key] = LostObject(label, kind, reason, self._registry.cell)
-        pickler = StatePickler(self._registry, frozenset([key]), label)
-        root = ([], [self._values[key]])
-        pickler.dump(root)
-        return Dump([key], pickler.sink.getvalue(), pickler, keep=root)
-
-    def _label(self, key: str) -> str:
-        if key in self._labels:
-            return self._labels[key]
-        value = self._registry.objects.get(key)
-        return getattr(value, "__qualname__", None) or key.partition(":")[2]
+    def _try_all(self) -> set[str]:
+        """Load what has never been loaded before; give the names of types which do load."""
+        tried = set(self._old.verified)
+        new = {key: untried(dump, tried) for key, dump in self._dumps.items()}
+        candidates = {key: self._dumps[key] for key, types in new.items() if types}
+        if not candidates:
+            return set()
+        failures = try_loading(candidates, self._loader)
+        good = {name for key in candidates if key not in failures for name in new[key]}
+        for key, reason in failures.items():
+            # Only objects of the types which may be at fault are given up, at first.
+            self._registry.refused.update(dict.fromkeys(new[key] - good, reason))
+        for key in failures:
+            self._dumps[key] = self._dumper.alone(key)
+        again = {key: self._dumps[key] for key in failures}
+        for key, reason in try_loading(again, self._loader).items() if again else ():
+            if key.startswith(("v:", "a:")):
+                self._dumps[key] = self._dumper.lost(key, reason)
+        return {name for name in good if "." in name}
 
     # --- grouping ---------------------------------------------------------------------------
 
@@ -307,7 +255,7 @@ class Saver:
     # --- components -------------------------------------------------------------------------
 
     def _component(self, group: list[str]) -> tuple[str, Component]:
-        dump = self._dumps[group[0]] if len(group) == 1 else self._joint(group)
+        dump = self._dumps[group[0]] if len(group) == 1 else self._dumper.together(group)
         pickler = dump.pickler
         mark = digest(dump.skeleton)
         old = self._old_component(group)
@@ -324,14 +272,6 @@ class Saver:
             modules=sorted({m.partition(".")[0] for m in pickler.modules}),
         )
         return f"{self._old.sequence + 1}.{group[0]}", component
-
-    def _joint(self, group: list[str]) -> Dump:
-        try:
-            return self._dump(group, lone=False)
-        except Exception as error:
-            for key in group:
-                self._dumps[key] = self._dump_lost(key, f"{type(error).__name__}: {error}")
-            return self._dump(group, lone=False)
 
     def _old_component(self, group: list[str]) -> tuple[str, Component] | None:
         cid = self._loader.component_of.get(group[0])
@@ -473,16 +413,24 @@ class Saver:
         """List what is not kept: known before for untouched variables, or found now."""
         manifest = outcome.manifest
         known = {(entry["name"], entry["type"], entry["reason"]) for entry in self._old.lost}
+        unreadable = set()
+        for cid, reason in self._loader.failed.items():
+            for name, old in self._old.names.items():
+                if name in manifest.names and name not in keys and old.key in self._old.components[cid].keys:
+                    unreadable.add(name)
+                    found = {"name": name, "type": old.type_name, "reason": reason, "cell": old.cell}
+                    new = (name, old.type_name, reason) not in known
+                    outcome.lost.append({**found, "new": new})
         for entry in self._old.lost:
             name = entry["name"]
-            if name in manifest.names and name not in keys:
+            if name in manifest.names and name not in keys and name not in unreadable:
                 outcome.lost.append({**entry, "new": False})
         by_key: dict[str, list[str]] = {}
         for name, key in keys.items():
             by_key.setdefault(key, []).append(name)
         for key, dump in self._dumps.items():
             found = dict.fromkeys(dump.pickler.lost)
-            for name in by_key.get(key, ()) or ([self._label(key)] if found else []):
+            for name in by_key.get(key, ()) or ([self._dumper.label(key)] if found else []):
                 for label, reason, made in found:
                     new = (name, label, reason) not in known
                     outcome.lost.append(

@@ -90,11 +90,12 @@ class StateSession:
         registry.sequence = self._manifest.sequence + 1
         self._loader = Loader(self._manifest, self._store, registry, self._bind)
         self._loader.code_hook = self._code_loaded
+        self._loader.expose_hook = self.load_all
         saved = [key[2:] for key in self._loader.component_of if key.startswith("m:")]
         registry.managed_modules.update(saved)
         if saved:
             sys.meta_path.insert(0, SavedModules(self._loader))  # type: ignore[arg-type]
-        hooks = lazy.Hooks(self.namespace, self._loader.fetch, self._all_names, self.load_all)
+        hooks = lazy.Hooks(self.namespace, self._loader.fetch, self._all_names, self._expose)
         shadowed = [name for name in self._manifest.names if hasattr(builtins, name)]
         lazy.install(hooks, shadowed)
         providers = all_providers(lambda: registry.managed_modules, self._load_modules)
@@ -173,6 +174,11 @@ class StateSession:
             for name, entry in self._manifest.names.items():
                 if name not in self.namespace and self._is_pending(name):
                     loader.load(loader.component_of[entry.key])
+
+    def _expose(self) -> None:
+        """Load everything, as the dictionary of globals is handed to the user's code."""
+        self.loader.exposed = True
+        self.load_all()
 
     def _load_modules(self) -> None:
         for key in list(self.loader.component_of):
@@ -261,17 +267,17 @@ class StateSession:
             if isinstance(name, str)
             and name != "__builtins__"
             and not (name in self._base and self._base[name] is value)
+            and not self._is_unreadable(name, value)
         }
         gone = {
             name
             for name, entry in self._manifest.names.items()
             if name not in self.namespace and loader.component_of.get(entry.key) in loader.loaded
-            and loader.component_of.get(entry.key) not in loader.failed
         }
         assert self._ambient is not None
         loader.registry.managed_modules |= user_modules(self._modules_before)
         plain, nodes = self._ambient.capture(loader.values)
-        outcome = Saver(loader, self._store).save(names, nodes, self.cell, gone)
+        outcome = Saver(loader, self._store, exposed=loader.exposed).save(names, nodes, self.cell, gone)
         manifest = outcome.manifest
         manifest.parent = self._manifest_name
         manifest.step = self.step
@@ -281,6 +287,15 @@ class StateSession:
         )
         self._finish(manifest)
         return outcome
+
+    def _is_unreadable(self, name: str, value: Any) -> bool:
+        """Whether a name still stands for saved bytes which could not be read this time."""
+        entry = self._manifest.names.get(name)
+        return (
+            type(value) is LostObject
+            and entry is not None
+            and self.loader.component_of.get(entry.key) in self.loader.failed
+        )
 
     def _finish(self, manifest: Manifest) -> None:
         data = manifest.to_json()

@@ -33,7 +33,9 @@ class Environment(Provider):
 
     name = "environ"
 
-    def start(self) -> None:
+    def seed(self, seed: bytes) -> None:
+        # Not earlier: what the step itself sets is no change of the user's.
+        del seed
         self._base = dict(os.environ)
 
     def capture(self) -> Any:

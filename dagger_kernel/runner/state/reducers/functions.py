@@ -11,6 +11,7 @@ from __future__ import annotations
 import marshal
 import sys
 import types
+from importlib.util import MAGIC_NUMBER
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CannotPersistError
@@ -120,9 +121,17 @@ def dump_code(code: types.CodeType) -> bytes:
     from process to process; version 2 has none.
     """
     try:
-        return marshal.dumps(code, 2)
+        return MAGIC_NUMBER + marshal.dumps(code, 2)
     except ValueError:
-        return marshal.dumps(code)
+        return MAGIC_NUMBER + marshal.dumps(code)
+
+
+def load_code(data: bytes) -> types.CodeType:
+    """Undo :func:`dump_code`; bytecode of another Python would crash this one."""
+    if not data.startswith(MAGIC_NUMBER):
+        raise ValueError("it was compiled by another version of Python")
+    code: types.CodeType = marshal.loads(data[len(MAGIC_NUMBER) :])  # noqa: S302
+    return code
 
 
 @rebuilder
@@ -131,7 +140,7 @@ def rebuild_function(
 ) -> types.FunctionType:
     """Make a function on the live globals it belongs to."""
     loader = current_loader()
-    compiled = marshal.loads(code)  # noqa: S302
+    compiled = load_code(code)
     if where is None:
         found = loader.namespace
     elif isinstance(where, str):
@@ -201,8 +210,7 @@ def reduce_code(_pickler: StatePickler, code: types.CodeType) -> Any:
 @rebuilder
 def rebuild_code(data: bytes) -> types.CodeType:
     """Make a code object."""
-    code: types.CodeType = marshal.loads(data)  # noqa: S302
-    return code
+    return load_code(data)
 
 
 @reduces(types.MethodType)

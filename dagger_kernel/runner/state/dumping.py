@@ -1,0 +1,129 @@
+"""Dumps nodes, alone or together, and gives up on as little as possible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .graph import shared_ids
+from .lost import LostObject
+from .modules import ModuleState
+from .pickler import StatePickler, type_label
+from .reducers.classes import ClassState
+
+if TYPE_CHECKING:
+    import pickle
+
+    from .graph import Registry
+
+
+@dataclass
+class Dump:
+    """One dump of one or more nodes."""
+
+    keys: list[str]
+    skeleton: bytes
+    pickler: StatePickler
+    root: Any
+    shared: list[int] = field(default_factory=list)
+
+    @property
+    def buffers(self) -> list[pickle.PickleBuffer]:
+        """Buffers which left the pickle, in order."""
+        return self.pickler.buffers
+
+
+class Dumper:
+    """Dumps the nodes of one save.
+
+    Parameters
+    ----------
+    registry : Registry
+        Live nodes.
+    exposed : bool
+        Whether the user may hold the dictionary of globals itself.
+    """
+
+    def __init__(self, registry: Registry, *, exposed: bool) -> None:
+        self._registry = registry
+        self._exposed = exposed
+        self.values: dict[str, Any] = {}
+        """Values of the nodes to save, by key."""
+        self.labels: dict[str, str] = {}
+        """What to call a node in messages."""
+
+    def label(self, key: str) -> str:
+        """What to call a node in messages."""
+        if key in self.labels:
+            return self.labels[key]
+        value = self._registry.objects.get(key)
+        return getattr(value, "__qualname__", None) or key.partition(":")[2]
+
+    def alone(self, key: str) -> Dump:
+        """Dump one node; where that fails as a whole, its stand-in."""
+        try:
+            dump = self._dump([key])
+        except Exception as error:
+            return self.lost(key, f"{type(error).__name__}: {error}")
+        pickler, root = dump.pickler, dump.root
+        exempt = pickler.by_reference | {id(value) for value in pickler.unlinked}
+        exempt |= {id(root), id(root[0]), id(root[1]), id(self._registry.namespace)}
+        dump.shared = shared_ids(pickler.memo.copy(), exempt)
+        return dump
+
+    def together(self, keys: list[str]) -> Dump:
+        """Dump linked nodes in one pickle; each could be dumped alone."""
+        try:
+            return self._dump(keys)
+        except Exception as error:
+            for key in keys:
+                if key.startswith("v:"):
+                    self.lost(key, f"{type(error).__name__}: {error}")
+            return self._dump(keys)
+
+    def lost(self, key: str, reason: str) -> Dump:
+        """Give up on a node; its stand-in is saved instead."""
+        label = self.label(key)
+        kind = type_label(type(self.values[key]))
+        self.values[key] = LostObject(label, kind, reason, self._registry.cell)
+        return self._dump([key])
+
+    def _dump(self, keys: list[str]) -> Dump:
+        root = self._root(keys)
+        inline, label = frozenset(keys), self.label(keys[0])
+        try:
+            pickler = self._attempt(inline, label, root)
+        except RecursionError:
+            from .deep import dump_deep
+
+            pickler = dump_deep(self._registry, inline, label, root)
+        return Dump(keys, pickler.sink.getvalue(), pickler, root)
+
+    def _attempt(self, inline: frozenset[str], label: str, root: Any) -> StatePickler:
+        pickler = StatePickler(self._registry, inline, label)
+        try:
+            pickler.dump(root)
+        except RecursionError:
+            if not self._exposed:
+                raise
+        except RuntimeError:
+            # A thread of the user's may have changed a container meanwhile.
+            pickler = StatePickler(self._registry, inline, label)
+            pickler.dump(root)
+        if self._exposed and id(self._registry.namespace) in pickler.memo.copy():
+            pickler = StatePickler(self._registry, inline, label)
+            pickler.dump_namespace()
+            pickler.dump(root)
+        return pickler
+
+    def _root(self, keys: list[str]) -> tuple[list[Any], list[Any]]:
+        """What is pickled: what must be made first, then the values in order of their keys."""
+        pairs = [(key, self.values[key]) for key in keys]
+        classes = [value for key, value in pairs if key.startswith("c:")]
+        modules = [value for key, value in pairs if key.startswith("m:")]
+        classes.sort(key=lambda cls: (not issubclass(cls, type), len(cls.__mro__)))
+        prelude: list[Any] = [*modules, *classes]
+        prelude += [ClassState(cls, early=True) for cls in classes]
+        prelude += [ClassState(cls, early=False) for cls in classes]
+        prelude += [ModuleState(module) for module in modules]
+        return (prelude, [value for _, value in pairs])

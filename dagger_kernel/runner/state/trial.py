@@ -1,0 +1,134 @@
+"""Load fresh dumps once, in a forked child, before they are relied on.
+
+Some objects pickle without complaint and fail when they are loaded, one even
+crashes the interpreter. The cell that makes such an object is the place to say
+so. The child has everything in memory and ends without a trace; only types of
+libraries are tried, each until it has been loaded once.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import select
+import signal
+import time
+import warnings
+from typing import TYPE_CHECKING
+
+from .rebuild import pop_loader, push_loader
+
+if TYPE_CHECKING:
+    from .dumping import Dump
+    from .loader import Loader
+
+SECONDS = 5.0
+
+TRUSTED = frozenset(
+    {"builtins", "collections", "datetime", "decimal", "fractions", "functools", "itertools", "uuid",
+     "pathlib", "re", "random", "string", "types", "numpy", "pandas", "polars", "pyarrow", "scipy",
+     "sklearn", "torch", "networkx", "sympy", "plotly", "statsmodels", "tensorflow", "jax",
+     "threading", "queue", "io", "_io", "logging", "enum", "operator", "argparse", "dataclasses",
+     "inspect", "_thread", "zoneinfo", "ipaddress", "_struct", "array", "configparser", "csv",
+     "html", "http", "json", "traceback", "urllib", "xml", "_elementtree", "email", "textwrap",
+     "matplotlib", "cycler", "kiwisolver", "PIL", "_random", "weakref", "_weakrefset", "copy",
+     "contextlib", "asyncio", "typing", "abc", "numbers", "secrets", "statistics", "_abc"}
+)  # fmt: skip
+"""Top-level packages whose objects are known to load as they were saved."""
+
+
+def untried(dump: Dump, tried: set[str]) -> set[str]:
+    """Types in a dump which were never seen to load."""
+    return {
+        name
+        for name in dump.pickler.foreign
+        if name not in tried and name.partition(".")[0] not in TRUSTED
+    }
+
+
+def try_loading(dumps: dict[str, Dump], loader: Loader) -> dict[str, str]:
+    """Load dumps in a child.
+
+    Returns
+    -------
+    dict of str to str
+        Why a dump does not load, by key; those which load are absent.
+    """
+    waiting = list(dumps)
+    failures: dict[str, str] = {}
+    while waiting:
+        done, complete = _round({key: dumps[key] for key in waiting}, loader)
+        failures.update({key: reason for key, reason in done.items() if reason})
+        waiting = waiting[len(done) :]
+        if complete or not waiting:
+            break
+        # The child died over the first one which it did not report.
+        failures[waiting.pop(0)] = "loading it crashes or hangs the interpreter"
+    return failures
+
+
+def _round(dumps: dict[str, Dump], loader: Loader) -> tuple[dict[str, str], bool]:
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            child = os.fork()
+        except OSError:
+            os.close(reader)
+            os.close(writer)
+            return dict.fromkeys(dumps, ""), True
+    if not child:
+        _child(dumps, loader, writer)
+    os.close(writer)
+    try:
+        text = _read(reader, time.monotonic() + SECONDS)
+    finally:
+        os.close(reader)
+        try:
+            os.kill(child, signal.SIGKILL)
+        except OSError:
+            pass
+        os.waitpid(child, 0)
+    lines = [json.loads(line) for line in text.splitlines() if line.endswith(b"]")]
+    done = {line[0]: line[1] for line in lines if len(line) == 2}
+    return done, any(len(line) == 1 for line in lines)
+
+
+def _read(reader: int, deadline: float) -> bytes:
+    text = b""
+    while True:
+        left = deadline - time.monotonic()
+        ready = select.select([reader], [], [], max(0.0, left))[0]
+        if not ready:
+            return text
+        piece = os.read(reader, 1 << 16)
+        if not piece:
+            return text
+        text += piece
+
+
+def _child(dumps: dict[str, Dump], loader: Loader, writer: int) -> None:
+    """Load each dump and report; never returns."""
+    try:
+        silence = os.open(os.devnull, os.O_RDWR)
+        for number in range(3):
+            os.dup2(silence, number)
+        signal.set_wakeup_fd(-1)
+        push_loader(loader)
+        for key, dump in dumps.items():
+            reason = ""
+            try:
+                buffers = [buffer.raw() for buffer in dump.buffers]
+                unpickler = pickle.Unpickler(io.BytesIO(dump.skeleton), buffers=buffers)
+                if dump.pickler.seeded:
+                    unpickler.load()
+                unpickler.load()
+            except BaseException as error:
+                reason = f"it saves, but loading it fails with {type(error).__name__}: {error}"[:500]
+            os.write(writer, json.dumps([key, reason]).encode() + b"\n")
+        pop_loader()
+        os.write(writer, b"[true]\n")
+    finally:
+        os._exit(0)
