@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import traceback
 import uuid
 from pathlib import Path
 
@@ -111,20 +112,19 @@ def as_nobody(function):
 
     Forked, because that user may not read the interpreter.
     """
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
+
+    def work(writer):
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
         try:
-            os.setgroups([])
-            os.setgid(65534)
-            os.setuid(65534)
-            os.write(writer, str(function()).encode())
-        except BaseException as error:
-            os.write(writer, f"{type(error).__name__}: {error}".encode())
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with open(reader, encoding="utf-8") as stream:
+            said = str(function())
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+        os.write(writer, said.encode())
+
+    child, stream = forked(work)
+    with stream:
         said = stream.read()
     os.waitpid(child, 0)
     return said
@@ -132,7 +132,29 @@ def as_nobody(function):
 
 def open_to_all(path):
     """Let other users into a test's directory."""
+    below = Path(tempfile.gettempdir())
     for folder in (path, *path.parents):
-        if folder.stat().st_uid == os.geteuid() and folder.is_relative_to(tempfile.gettempdir()):
-            if folder != Path(tempfile.gettempdir()):
-                os.chmod(folder, 0o755)
+        if folder != below and folder.is_relative_to(below):
+            os.chmod(folder, 0o755)
+
+
+def forked(function, *arguments):
+    """Start a function in a forked process; return its id and what it writes to.
+
+    Forked, as importing everything again takes half a second. The function takes a descriptor first, and
+    opens a log of its own; the parent must have none open.
+    """
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.close(reader)
+            function(writer, *arguments)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(writer)
+    return child, open(reader, encoding="utf-8")
