@@ -202,6 +202,10 @@ class Cell:
         Sources.install(self.shell, history)
         history.begin(source, int(step.get("execution_count") or 1))
         report = run_step(self.shell, step, self.interrupts)
+        if not self.channel.own:
+            # A child that the cell forked came all the way: it is not the one to save.
+            flush()
+            os._exit(int(report["exit_code"]))
         self._executed(report)
         relax()
         with contextlib.suppress(OSError):

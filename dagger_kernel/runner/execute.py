@@ -25,9 +25,11 @@ AFTERWARDS = 1.0
 def transform(shell: Shell, source: str) -> str:
     """Return the step as plain Python; the source itself when it cannot be transformed."""
     try:
-        return str(shell.transform_cell(source))
+        plain = shell.transform_cell(source)
     except Exception:
         return source
+    shell.transformed = source, plain
+    return plain
 
 
 def run_step(shell: Shell, step: dict[str, Any], interrupts: Interrupts) -> dict[str, Any]:

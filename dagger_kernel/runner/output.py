@@ -8,33 +8,40 @@ from collections.abc import Callable
 from typing import Any
 
 CHUNK = 1 << 16
+DISPLAYS = 4
+"""A cell's displays together may take this many times the size of one file."""
+
+MAX_ERRORS = 50
 
 Emit = Callable[[dict[str, Any], bytes], None]
 
 
 class Output:
-    """Text of one cell.
+    """Everything one cell shows.
 
     Parameters
     ----------
     emit
         Takes the frames.
-    shown
-        Bytes of text that reach the client; then a marker is shown instead.
-    kept
-        Bytes of text that are kept for the whole text, once more than ``shown`` came.
+    limits
+        ``output_bytes``: bytes of text that reach the client, then a marker is shown instead;
+        ``kept_output_bytes``: bytes of text that are kept for the whole text, should there be a marker;
+        ``file_bytes``: other forms of displays are limited to `DISPLAYS` times this.
     """
 
-    def __init__(self, emit: Emit, shown: int, kept: int) -> None:
+    def __init__(self, emit: Emit, limits: dict[str, float]) -> None:
         self._emit = emit
-        self._shown, self._kept = shown, kept
-        self._room = shown
+        self._shown, self._kept = int(limits["output_bytes"]), int(limits["kept_output_bytes"])
+        self._room = self._shown
+        self._display_room = DISPLAYS * limits["file_bytes"]
         self._decoders = {
             name: codecs.getincrementaldecoder("utf-8")("replace") for name in ("stdout", "stderr")
         }
         self._waiting: list[tuple[str, str]] = []
         self._whole: list[bytes] = []
         self._whole_size = 0
+        self._cleared = False
+        self._errors = 0
         self.total = 0
         self.truncated = False
 
@@ -42,27 +49,67 @@ class Output:
         """Take bytes of a stream."""
         self._text(name, self._decoders[name].decode(data))
 
-    def note(self, name: str, text: str) -> None:
+    def note(self, text: str) -> None:
         """Add a line of ours; it is shown even when the output is cut."""
         self.flush()
-        self._emit({"type": "stream", "name": name, "text": text}, b"")
+        self._emit({"type": "stream", "name": "stderr", "text": f"[dagger_kernel] {text}\n"}, b"")
 
-    def count(self, text: str) -> str:
-        """Count text that is shown elsewhere (a result's plain text); return what may be shown of it."""
-        return self._admit(text, "")
+    def frame(self, head: dict[str, Any], body: bytes) -> None:
+        """Pass a frame that is no text, within the limits."""
+        kind = head["type"]
+        if kind == "clear":
+            if self._cleared:
+                return  # a loop that clears nothing
+            self._cleared = True
+        elif kind == "error":
+            self._errors += 1
+            if self._errors > MAX_ERRORS:
+                return
+        elif not self._fits(head, body):
+            return
+        if kind != "clear":
+            self._cleared = False
+        self._emit(head, body)
+
+    def _fits(self, head: dict[str, Any], body: bytes) -> bool:
+        """Count a display, result or comm; return whether it may still be sent."""
+        data = head.get("data")
+        size = len(body)
+        if isinstance(data, dict):
+            text = data.get("text/plain")
+            size += sum(len(str(value)) for kind, value in data.items() if kind != "text/plain")
+            if isinstance(text, str):
+                marked = self.truncated
+                shown = self._admit(text)
+                if shown != text:
+                    cut = "[cut]" if marked else self.marker()
+                    head["data"] = data | {"text/plain": shown + cut}
+        else:
+            size += len(str(head.get("content")))
+        had_room = self._display_room > 0
+        self._display_room -= size
+        if self._display_room > 0:
+            return True
+        if had_room:
+            self.note(
+                "No more is displayed: a cell's displays are limited (DAGGER_KERNEL_FILE_BYTES)."
+            )
+        return False
 
     def _text(self, name: str, text: str) -> None:
         if not text:
             return
+        self._cleared = False
         marked = self.truncated
-        shown = self._admit(text, name)
+        shown = self._admit(text)
         if shown:
             self._waiting.append((name, shown))
         if self.truncated and not marked:
             self.flush()
             self._emit({"type": "stream", "name": "stderr", "text": self.marker()}, b"")
 
-    def _admit(self, text: str, _name: str) -> str:
+    def _admit(self, text: str) -> str:
+        """Count text; return what may be shown of it."""
         data = text.encode("utf-8", "surrogatepass")
         self.total += len(data)
         if self._whole_size < self._kept:
@@ -96,11 +143,6 @@ class Output:
             text = "".join(piece for _, piece in waiting[start:end])
             self._emit({"type": "stream", "name": name, "text": text}, b"")
             start = end
-
-    @property
-    def waiting(self) -> bool:
-        """Whether text waits to be sent."""
-        return bool(self._waiting)
 
     def finish(self) -> None:
         """Send the rest: bytes of characters that were never completed, and the whole text."""

@@ -112,6 +112,15 @@ class Shell(InteractiveShell):
             {"source": "ask_exit", "keepkernel": bool(self.keepkernel_on_exit)}
         )
 
+    transformed: tuple[str, str] | None = None
+
+    def transform_cell(self, raw_cell: str) -> str:
+        """Return a cell as plain Python; the step's own source is transformed only once."""
+        known, self.transformed = self.transformed, None
+        if known is not None and known[0] == raw_cell:
+            return known[1]
+        return str(super().transform_cell(raw_cell))
+
     def should_run_async(self, raw_cell: str, **more: Any) -> bool:
         """Whether a cell runs inside the event loop."""
         return bool(super().should_run_async(raw_cell, **more)) or (
@@ -206,6 +215,10 @@ class Shell(InteractiveShell):
         self._db = value
 
 
+# Libraries ask for this name to tell a notebook from a terminal (rich, pandas, tqdm and others).
+Shell.__name__ = Shell.__qualname__ = "ZMQInteractiveShell"
+
+
 def _has_group(error: BaseException | None) -> bool:
     seen = 0
     while error is not None and seen < 100:
@@ -234,7 +247,6 @@ def make_shell() -> Shell:
     config.HistoryManager.enabled = False
     config.InteractiveShell.history_length = 0
     config.InteractiveShell.autoindent = False
-    config.InteractiveShell.colors = "neutral"
     config.IPCompleter.use_jedi = False
     # tqdm and others take this for the mark of a kernel.
     config.IPKernelApp.runner = "dagger_kernel"

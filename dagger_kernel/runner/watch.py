@@ -55,7 +55,12 @@ class Watch:
         self.processes = 1
 
     def interrupt(self) -> None:
-        """Interrupt the cell; the second time, end it."""
+        """Interrupt the cell; the second time, end it.
+
+        Once the state is being saved there is nothing left to interrupt, and much to lose.
+        """
+        if self._ended_at:
+            return
         self.verdict.interrupts += 1
         if self.verdict.interrupts > 1:
             self._kill("interrupt")
