@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import shutil
 import subprocess
 from typing import Any
@@ -19,6 +20,7 @@ from .limits import LimitReached
 from .mime import cut
 from .page import ENDING
 from .streams import flush
+from .verdict import ending
 
 FOLDER = "bash"
 STATE = "state.sh"
@@ -26,24 +28,35 @@ STATE = "state.sh"
 PROGRAM = r"""
 shopt -s expand_aliases
 __dk_exit() {
-  local __dk_code=$?
-  trap - EXIT DEBUG ERR
-  __dk_set=$(set +o)
+  __dk_code=$?
+  __dk_flags=$-
+  set +e
+  __dk_set=$(set +o | grep -v -E ' (errexit|nounset|noglob|xtrace|monitor|history|interactive-comments|emacs|vi|posix)$')
+  trap - DEBUG ERR
+  [[ $(trap -p EXIT) == *__dk_exit* ]] && trap - EXIT
   set +eux +o pipefail +o noclobber
   {
     printf 'cd -- %q 2>/dev/null\n' "$PWD"
     shopt -p
     alias -p
     declare -f
+    declare -F | grep '^declare -fx'
     declare -p | __dk_variables
-    printf '%s\n' "$__dk_set" | grep -v -E ' (monitor|history|interactive-comments|emacs|vi|posix)$'
-    printf '__dk_code=%d\n' "$__dk_code"
+    printf '__dk_code=%d\n__dk_flags=%q\n__dk_options=%q\n' "$__dk_code" "$__dk_flags" "$__dk_set"
   } > "$__dk_state.new" 2>/dev/null && mv -f -- "$__dk_state.new" "$__dk_state"
   exit "$__dk_code"
 }
 __dk_variables() {
-  # Values may hold line breaks: bash quotes those as $'..', so one line is one variable.
+  # Bash quotes line breaks in values, so that one line is one variable.
   grep -a -v -E '^declare -[a-zA-Z-]*r|^declare -[a-zA-Z-]+ (BASH[A-Z_]*|COMP_[A-Z]+|DIRSTACK|EPOCH[A-Z]+|EUID|FUNCNAME|GROUPS|LINENO|OLDPWD|PIPESTATUS|PPID|PWD|RANDOM|SECONDS|SHELLOPTS|SHLVL|SRANDOM|UID|_|__dk_[a-z]+)(=|$)'
+}
+__dk_last() { return "$__dk_code"; }
+__dk_restore() {
+  # Options last: they would disturb what comes before.
+  eval "$__dk_options"
+  case $__dk_flags in *u*) set -u ;; esac
+  case $__dk_flags in *f*) set -f ;; esac
+  case $__dk_flags in *e*) set -e ;; esac
 }
 trap __dk_exit EXIT
 """
@@ -62,16 +75,17 @@ def program(state_dir: str, source_path: str) -> str:
     The cell is sourced from a file of its own, so that its line numbers are right in messages, and the exit
     code of the cell before is what ``$?`` starts with.
     """
-    state = os.path.join(folder(state_dir), STATE)
+    state = shlex.quote(os.path.join(folder(state_dir), STATE))
+    cell = shlex.quote(source_path)
     return "\n".join(
         [
-            "__dk_code=0",
-            f"[ -r {state!r} ] && . {state!r} >/dev/null 2>&1",
-            f"__dk_state={state!r}",
+            "__dk_code=0; __dk_flags=; __dk_options=",
+            f"[ -r {state} ] && . {state} >/dev/null 2>&1",
+            f"__dk_state={state}",
             PROGRAM,
-            "__dk_last() { return $__dk_code; }",
-            "__dk_last",
-            f". {source_path!r}",
+            "__dk_restore",
+            # Under `set -e` a plain call that fails would end the shell here.
+            f"if [ $__dk_code = 0 ]; then . {cell}; else __dk_last || . {cell}; fi",
         ]
     )
 
@@ -109,7 +123,7 @@ def run_step(
 def _failed(error: BaseException | None, code: int) -> dict[str, Any]:
     """Show how a cell failed and say so."""
     if error is None:
-        name, text, status = "ExitCode", f"exit code {code}", "error"
+        name, text, status = "ExitCode", ending(code), "error"
     else:
         name, text = type(error).__name__, cut(str(error), 8192)
         status = "interrupted" if isinstance(error, KeyboardInterrupt) else "error"
@@ -152,8 +166,8 @@ def complete_code(code: str, position: int, state_dir: str) -> dict[str, Any]:
             prefix, word = "${", word[1:]
     else:
         action, prefix = ("-c -f" if first and "/" not in word else "-f"), ""
-    state = os.path.join(folder(state_dir), STATE)
-    script = f'[ -r {state!r} ] && . {state!r} >/dev/null 2>&1; compgen {action} -- "$1"'
+    state = shlex.quote(os.path.join(folder(state_dir), STATE))
+    script = f'[ -r {state} ] && . {state} >/dev/null 2>&1; compgen {action} -- "$1"'
     found = subprocess.run(
         [shutil.which("bash") or "bash", "--noprofile", "--norc", "-c", script, "bash", word],
         capture_output=True,

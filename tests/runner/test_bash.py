@@ -90,3 +90,22 @@ def test_completion(room, bash):
     assert runner.ask("is_complete", language="bash", code="echo 'open")["status"] == "incomplete"
     assert runner.ask("is_complete", language="bash", code="echo hi")["status"] == "complete"
     runner.close()
+
+
+def test_options_and_exported_functions_carry_over(bash):
+    bash("set -e -o noclobber; g() { echo from-g; }; export -f g; false || true")
+    result = bash("bash -c g; echo x > f; echo y > f; echo not reached")
+    assert (result.stdout, result.status) == ("from-g\n", "error")
+    assert bash("echo $?; set +e; false; echo on").stdout == "1\non\n"
+
+
+def test_own_exit_trap(bash):
+    result = bash("cd /tmp; trap 'echo bye' EXIT; echo work")
+    assert result.stdout == "work\nbye\n"
+    assert bash("pwd").stdout.startswith("/")
+
+
+def test_line_numbers_and_stdin(bash):
+    result = bash("true\nnosuchcommand_x\ncat; echo end")
+    assert "line 2" in result.stderr
+    assert result.stdout == "end\n"

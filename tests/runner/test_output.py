@@ -204,3 +204,35 @@ def test_figures_are_shown_once_at_the_end_of_their_cell(room):
         list(head["data"]) for head in result.of("display")
     ].count(["text/plain", "image/png"]) == 2
     assert room.run("len(plt.get_fignums())").result == "0"
+
+
+def test_display_flood_is_limited(room):
+    result = room.run(
+        "data = {'text/plain': '', 'text/html': 'h' * 100_000}\nfor _ in range(100): display(data, raw=True)\nprint('end')",
+        limits={"file_bytes": 500_000},
+    )
+    assert len(result.of("display")) < 25
+    assert "DAGGER_KERNEL_FILE_BYTES" in result.stderr
+    assert result.stdout == "end\n"
+
+
+def test_clearing_nothing_is_said_once(room):
+    result = room.run("from IPython.display import clear_output\nfor _ in range(50): clear_output()\nprint(1)\nclear_output()")
+    assert len(result.of("clear")) == 2
+
+
+def test_notebook_is_recognised(room):
+    result = room.run(
+        "import pandas as pd\nfrom pandas.io.formats import console\n"
+        "ip = get_ipython()\n[type(ip).__name__, 'IPKernelApp' in ip.config, console.in_ipython_frontend()]"
+    )
+    assert result.result == "['ZMQInteractiveShell', True, True]"
+
+
+def test_plotly_figure(room):
+    import pytest
+
+    pytest.importorskip("plotly")
+    result = room.run("import plotly.graph_objects as go\ngo.Figure(data=[go.Bar(y=[1, 2])])")
+    shown = result.of("display") + result.of("result")
+    assert any("application/vnd.plotly.v1+json" in head["data"] for head in shown)

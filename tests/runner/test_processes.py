@@ -60,3 +60,19 @@ def test_helpers_of_libraries_are_not_mentioned(room):
     )
     assert result.done["killed"] == []
     assert result.stderr == "" or "still ran" not in result.stderr
+
+
+def test_forked_child_that_comes_all_the_way(room):
+    result = room.run("import os, time\nx = 0\nif os.fork():\n    time.sleep(0.3); x = 1\nprint('both', x)")
+    assert sorted(result.stdout.splitlines()) == ["both 0", "both 1"]
+    assert result.status == "ok"
+    assert room.run("x").result == "1"
+
+
+def test_fork_bomb_of_a_shell(room):
+    result = room.run(
+        "import subprocess\nsubprocess.run(['bash', '-c', 'f() { sleep 0.05; f | f & }; f; sleep 20'])",
+        limits={"processes": 50, "wall_seconds": 20},
+    )
+    assert result.status in ("limit", "ok")
+    assert room.run("1").result == "1"
