@@ -5,7 +5,7 @@ Nodes are referred to across components by key:
 ========  =====================================================================
 ``v:``    the value of one or more variables (or ``Out`` entries)
 ``c:``    a class made in the notebook
-``f:``    a function bound to a name in the notebook
+``f:``    a function (or type variable) bound to a name in the notebook
 ``m:``    a module of the user's own
 ``a:``    state which lives in libraries or the interpreter
 ========  =====================================================================
@@ -14,6 +14,7 @@ Nodes are referred to across components by key:
 from __future__ import annotations
 
 import types
+import typing
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Registry:
         """Live classes, functions and modules by key."""
         self.keys: dict[int, str] = {}
         self.bound_functions: set[int] = set()
-        """Ids of functions bound to a name: these become nodes when first reached."""
+        """Ids of functions and type variables bound to a name: they become nodes when reached."""
         self.managed_modules: set[str] = set()
         self.refused: dict[str, str] = {}
         """Types of libraries whose objects turned out not to load, and why."""
@@ -59,8 +60,8 @@ class Registry:
         """Key of a class, made on first sight."""
         return self.keys.get(id(cls)) or self._new("c", cls)
 
-    def function_key(self, function: types.FunctionType) -> str | None:
-        """Key of a function, if it is bound to a name (or was when first saved)."""
+    def function_key(self, function: Any) -> str | None:
+        """Key of a function or type variable, if it is bound to a name (or was when first saved)."""
         key = self.keys.get(id(function))
         if key is None and id(function) in self.bound_functions:
             key = self._new("f", function)
@@ -164,7 +165,10 @@ _ATOMS: frozenset[type] = frozenset(
 _IMMUTABLE_MODULES = ("datetime", "decimal", "fractions", "uuid", "pathlib", "zoneinfo", "re",
                       "ipaddress", "enum", "typing", "_decimal", "pyarrow.lib")  # fmt: skip
 
-_linkable: dict[type, bool] = {}
+NAMED = (types.FunctionType, typing.TypeVar, typing.ParamSpec, typing.TypeVarTuple, typing.NewType)
+"""Kinds which are nodes of their own where a name is bound to them."""
+
+_linkable: dict[type, bool] = dict.fromkeys(NAMED, True)
 
 
 def is_linkable(kind: type) -> bool:

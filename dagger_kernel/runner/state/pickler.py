@@ -170,6 +170,8 @@ def reduce_foreign(pickler: StatePickler, value: Any) -> Any:
     if isinstance(recipe, str):
         module = getattr(value, "__module__", None) or kind.__module__
         found = find_importable(module, recipe)
+        if module == "__main__" or pickler.registry.module_key(module) is not None:
+            raise CannotPersistError("its type can only be saved by name, and names change")
         if found is not value:
             raise CannotPersistError(f"it says it is {module}.{recipe}, which is something else")
         return pickler.by_name(value, module, recipe)

@@ -8,12 +8,11 @@ buffers come out as before, the old entry stays and nothing is written.
 from __future__ import annotations
 
 import sys
-import types
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .dumping import Dump, Dumper
-from .graph import Groups, cycles
+from .graph import NAMED, Groups, cycles
 from .lost import LostObject, lost_details
 from .manifest import Buffer, Component, Manifest, NameEntry
 from .memory import MAX_EXTENTS
@@ -77,7 +76,7 @@ class Saver:
         """
         loader, old = self._loader, self._old
         self._registry.bound_functions = {
-            id(value) for value in names.values() if type(value) is types.FunctionType
+            id(value) for value in names.values() if type(value) in NAMED
         }
         keys = self._assign_keys(names)
         for key, value in ambient.items():
@@ -90,7 +89,7 @@ class Saver:
                 self._registry.register(f"m:{name}", module)
                 self._dumper.values[f"m:{name}"] = module
                 self._registry.bound_functions |= {
-                    id(value) for value in vars(module).values() if type(value) is types.FunctionType
+                    id(value) for value in vars(module).values() if type(value) in NAMED
                 }
         for key, value in self._registry.objects.items():
             if loader.component_of.get(key) in loader.loaded and not key.startswith("m:"):

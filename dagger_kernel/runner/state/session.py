@@ -6,7 +6,8 @@ import builtins
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+import types
+from typing import Any
 
 from . import namespace as lazy
 from .ambient import Ambient
@@ -22,8 +23,6 @@ from .saver import Outcome, Saver
 from .static import needs_of_code, needs_of_source
 from .store import BlobStore
 
-if TYPE_CHECKING:
-    import types
 
 
 class StateSession:
@@ -62,6 +61,7 @@ class StateSession:
         self._store = BlobStore(self.root)
         self._base: dict[str, Any] = {}
         self._modules_before: set[str] = set()
+        self._assigned: set[str] = set()
         self._manifest = Manifest()
         self._manifest_name = ""
         self._loader: Loader | None = None
@@ -98,7 +98,9 @@ class StateSession:
         hooks = lazy.Hooks(self.namespace, self._loader.fetch, self._all_names, self._expose)
         shadowed = [name for name in self._manifest.names if hasattr(builtins, name)]
         lazy.install(hooks, shadowed)
-        providers = all_providers(lambda: registry.managed_modules, self._load_modules)
+        providers = all_providers(
+            lambda: registry.managed_modules, self._load_modules, self._assigned_attributes
+        )
         self._ambient = Ambient(providers, self._fetch_ambient)
         self._ambient.start()
         self._loader.seconds += time.perf_counter() - start
@@ -122,6 +124,7 @@ class StateSession:
         assert self._ambient is not None
         self._ambient.begin(self._manifest.ambient, seed)
         needs = needs_of_source(source)
+        self._assigned = {path for path in needs.assigned if path}
         if needs.everything:
             self.load_all()
         else:
@@ -184,6 +187,21 @@ class StateSession:
         for key in list(self.loader.component_of):
             if key.startswith("m:"):
                 self.loader.resolve(key)
+
+    def _assigned_attributes(self) -> list[tuple[Any, str]]:
+        """Modules and classes whose attributes the cell assigned, as far as they are in memory."""
+        found = []
+        for path in sorted(self._assigned):
+            *owners, attribute = path.split(".")
+            owner: Any = self.namespace.get(owners[0])
+            for part in owners[1:]:
+                # Only through modules and classes: looking further could run user code.
+                if not isinstance(owner, type | types.ModuleType):
+                    break
+                owner = vars(owner).get(part)
+            if isinstance(owner, type | types.ModuleType):
+                found.append((owner, attribute))
+        return found
 
     def _is_pending(self, name: str) -> bool:
         entry = self._manifest.names.get(name)

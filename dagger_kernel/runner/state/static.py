@@ -42,6 +42,8 @@ class Needs:
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.everything = False
+        self.assigned: set[str] = set()
+        """Dotted names assigned to, as in ``pd.DataFrame.head2 = ...``."""
 
 
 def needs_of_source(source: str) -> Needs:
@@ -62,6 +64,8 @@ def needs_of_source(source: str) -> Needs:
                 found.names.add(node.id)
         elif isinstance(node, ast.Attribute):
             found.everything = found.everything or node.attr in _READS_ALL
+            if isinstance(node.ctx, ast.Store):
+                found.assigned.add(_dotted(node))
         elif isinstance(node, ast.Constant):
             # A decorator or a wrapper may hide the function which reads the string.
             if isinstance(node.value, str) and ("@" in node.value or "~" in node.value):
@@ -69,6 +73,15 @@ def needs_of_source(source: str) -> Needs:
         elif isinstance(node, ast.Call):
             _call(node, found)
     return found
+
+
+def _dotted(node: ast.expr) -> str:
+    """Write a chain of attributes as text; "" for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
 def _call(node: ast.Call, found: Needs) -> None:
@@ -80,6 +93,10 @@ def _call(node: ast.Call, found: Needs) -> None:
         name = function.attr
     if name in _READS_ALL:
         found.everything = True
+    if name == "setattr" and len(node.args) == 3 and isinstance(node.args[1], ast.Constant):
+        owner = node.args[0]
+        path = owner.id if isinstance(owner, ast.Name) else _dotted(owner)
+        found.assigned.add(f"{path}.{node.args[1].value}")
     if name not in _READS_STRINGS:
         return
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]

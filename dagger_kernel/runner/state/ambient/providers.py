@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from . import libraries, logs, process, randomness, shell
+from . import libraries, logs, patches, process, randomness, shell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def all_providers(
-    modules: Callable[[], set[str]], load_modules: Callable[[], None]
+    modules: Callable[[], set[str]],
+    load_modules: Callable[[], None],
+    assigned: Callable[[], list[tuple[Any, str]]],
 ) -> list[Provider]:
     """Make the providers of one session.
 
@@ -23,8 +25,11 @@ def all_providers(
         Gives the names of the user's own modules.
     load_modules : callable
         Loads all of these which are saved.
+    assigned : callable
+        Gives the objects and attribute names which the cell assigned.
     """
     return [
+        patches.Builtins(),
         process.Directory(),
         process.Environment(),
         process.SearchPath(),
@@ -46,4 +51,5 @@ def all_providers(
         # Extensions first: the callbacks among the objects may be theirs.
         shell.ShellOptions(modules, load_modules),
         shell.ShellObjects(),
+        patches.Patches(assigned, lambda name: name in modules()),
     ]

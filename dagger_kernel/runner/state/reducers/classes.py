@@ -126,32 +126,33 @@ def _abc_dump(cls: Any) -> Any:
     return _abc._get_dump(cls)
 
 
-class _Quiet:
-    """A temporary first base which keeps ``__init_subclass__`` from running again."""
-
-    __slots__ = ()
-
-    def __init_subclass__(cls, **_kwargs: Any) -> None:
-        pass
-
-
 @rebuilder
 def rebuild_class(
     key: str, meta: type, name: str, bases: tuple[type, ...], content: dict[str, Any]
 ) -> type:
     """Make an empty class without running any user code."""
-    observed = any("__init_subclass__" in vars(b) for base in bases for b in base.__mro__[:-1])
-    content = dict(content)
-    if observed:
-        try:
-            cls = type.__new__(meta, name, (_Quiet, *bases), content)
-            type.__dict__["__bases__"].__set__(cls, bases)
-        except TypeError:
-            cls = type.__new__(meta, name, bases, content)
-    else:
-        cls = type.__new__(meta, name, bases, content)
+    watchers = {
+        base for parent in bases for base in parent.__mro__[:-1] if "__init_subclass__" in vars(base)
+    }
+    kept = [(base, vars(base)["__init_subclass__"]) for base in watchers]
+    changed = []
+    try:
+        for base, hook in kept:
+            try:
+                type.__setattr__(base, "__init_subclass__", classmethod(_ignore))
+            except TypeError:  # a type of the interpreter
+                continue
+            changed.append((base, hook))
+        cls = type.__new__(meta, name, bases, dict(content))
+    finally:
+        for base, hook in changed:
+            type.__setattr__(base, "__init_subclass__", hook)
     current_loader().register(key, cls)
     return cls
+
+
+def _ignore(_cls: type, **_kwargs: Any) -> None:
+    """Take the place of ``__init_subclass__``, which ran when the class was made."""
 
 
 @rebuilder
@@ -210,14 +211,27 @@ def rebuild_enum_value(cls: type[enum.Enum], value: Any) -> enum.Enum:
     return cls(value)
 
 
+def as_node(pickler: StatePickler, value: Any) -> Any:
+    """A reference to something which is a node elsewhere; None if it is to be written here."""
+    key = pickler.registry.function_key(value)
+    if key is None or key in pickler.inline:
+        return None
+    pickler.references.add(key)
+    pickler.by_reference.add(id(value))
+    return (rebuild_node, (key,))
+
+
 @reduces(typing.TypeVar)
 def reduce_typevar(pickler: StatePickler, value: typing.TypeVar) -> Any:
     """Save a type variable of the notebook by value."""
     module = getattr(value, "__module__", "")
     found = getattr(sys.modules.get(module), value.__name__, None) if module else None
-    if found is value and module != "__main__":
+    if found is value and module != "__main__" and pickler.registry.module_key(module) is None:
         pickler.by_reference.add(id(value))
         return value.__name__
+    node = as_node(pickler, value)
+    if node is not None:
+        return node
     options = {
         "covariant": value.__covariant__,
         "contravariant": value.__contravariant__,
@@ -240,3 +254,62 @@ def rebuild_typevar(
     except AttributeError:
         pass
     return made
+
+
+@reduces(typing.NewType)
+def reduce_newtype(pickler: StatePickler, value: Any) -> Any:
+    """Save a new type of the notebook by value."""
+    if importable_name(value, pickler.registry) is not None:
+        return pickler.by_name(value, value.__module__, value.__qualname__)
+    node = as_node(pickler, value)
+    if node is not None:
+        return node
+    names = (value.__name__, value.__qualname__, value.__module__)
+    return (rebuild_newtype, (names, value.__supertype__))
+
+
+@rebuilder
+def rebuild_newtype(names: tuple[str, str, str], supertype: Any) -> Any:
+    """Make a new type."""
+    made: Any = typing.NewType(names[0], supertype)  # type: ignore[misc]
+    made.__qualname__, made.__module__ = names[1], names[2]
+    return made
+
+
+def reduce_parameter(pickler: StatePickler, value: Any) -> Any:
+    """Save a parameter specification or a variadic type variable of the notebook."""
+    module = getattr(value, "__module__", "")
+    if module != "__main__" and getattr(sys.modules.get(module), value.__name__, None) is value:
+        pickler.by_reference.add(id(value))
+        return str(value.__name__)
+    node = as_node(pickler, value)
+    if node is not None:
+        return node
+    return (rebuild_parameter, (type(value), value.__name__, module))
+
+
+@rebuilder
+def rebuild_parameter(kind: Any, name: str, module: str) -> Any:
+    """Make a parameter specification or a variadic type variable."""
+    made = kind(name)
+    try:
+        made.__module__ = module
+    except AttributeError:
+        pass
+    return made
+
+
+EXACT[typing.ParamSpec] = reduce_parameter
+EXACT[typing.TypeVarTuple] = reduce_parameter
+
+
+@reduces("typing.TypeAliasType")
+def reduce_alias(_pickler: StatePickler, value: Any) -> Any:
+    """Save a type alias with its value."""
+    return (rebuild_alias, (value.__name__, value.__value__, value.__type_params__))
+
+
+@rebuilder
+def rebuild_alias(name: str, value: Any, parameters: tuple[Any, ...]) -> Any:
+    """Make a type alias."""
+    return typing.TypeAliasType(name, value, type_params=parameters)  # type: ignore[attr-defined]

@@ -63,6 +63,8 @@ def rebuild_sqlite(
     cls: Any, path: str, content: bytes | None, options: dict[str, Any], variable: str, cell: int
 ) -> Any:
     """Connect again."""
+    import sqlite3
+
     if path and not os.path.exists(path):
         return LostObject(variable, "sqlite3.Connection", "its database file was removed", cell)
     connection = cls(path or ":memory:")
@@ -70,7 +72,11 @@ def rebuild_sqlite(
         connection.close()
         return connection
     if content:
-        connection.deserialize(content)
+        # Not straight into the connection: it would then look like one to a file.
+        source = sqlite3.connect(":memory:")
+        source.deserialize(content)
+        source.backup(connection)
+        source.close()
     for name, file in options["attached"]:
         connection.execute(f"ATTACH DATABASE ? AS \"{name}\"", (file,))
     connection.isolation_level = options["isolation_level"]

@@ -134,7 +134,9 @@ def raw_dict(value: Any) -> dict[str, Any] | None:
         found = object.__getattribute__(value, "__dict__")
     except AttributeError:
         return None
-    return found if found else None
+    # An empty dictionary matters when something else holds it too, as in the Borg pattern.
+    # References: the object's, this variable and the argument of the call.
+    return found if found or sys.getrefcount(found) > 3 else None
 
 
 @rebuilder
@@ -161,7 +163,7 @@ def restore_instance(value: Any, state: tuple[Any, ...]) -> None:
             type(content).extend(value, content)
         else:
             type(content).update(value, content)
-    if attributes:
+    if attributes is not None:
         try:
             # The dictionary itself, not a copy: two instances may share it.
             object.__setattr__(value, "__dict__", attributes)
