@@ -121,6 +121,18 @@ class Reader:
             raise StepNotFoundError(step_id)
         return self._pair(rows[0])
 
+    def find(self, key: str) -> Pair | None:
+        """Return the first step that led to a key and has a result."""
+        query = (
+            select(t.step.c.id)
+            .join(t.result, t.result.c.step_id == t.step.c.id)
+            .where(t.step.c.key == key, t.step.c.kind != "rewind")
+            .order_by(t.step.c.created)
+            .limit(1)
+        )
+        rows = self._rows(query)
+        return self.pair(rows[0]["id"]) if rows else None
+
     def tip(self, sandbox_id: str) -> Step | None:
         """Return the step whose state the sandbox's next step continues."""
         rows = self._rows(_TIP, sandbox=sandbox_id)

@@ -204,6 +204,13 @@ class LogStore:
         """
         return self._reader.pair(step_id)[1]
 
+    def find(self, key: str) -> Pair | None:
+        """Return a finished step of any sandbox that led to a key, None if there is none.
+
+        The use cases ask with ``reuse = "shared"``: equal cells on equal states have equal keys.
+        """
+        return self._reader.find(key)
+
     def tip(self, sandbox_id: str) -> Step | None:
         """Return the step whose state the sandbox's next step continues; None: the base.
 

@@ -100,6 +100,7 @@ step = Table(
     Index(None, "sandbox_id", "session", "seq"),
     Index(None, "parent_id"),
     Index(None, "origin_id"),
+    Index(None, "key"),
 )
 
 result = Table(

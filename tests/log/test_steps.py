@@ -260,3 +260,15 @@ def test_artifacts_are_found_by_sandbox_and_step(log, sandbox):
     assert [one.step_id for one in log.artifacts(step_id=steps[1].id)] == [steps[1].id]
     assert log.artifacts(other.id) == []
     assert len({one.blob for one in log.artifacts(sandbox.id)}) == 2
+
+
+def test_a_finished_step_is_found_by_its_key(log, sandbox):
+    key = "k" * 64
+    assert log.find(key) is None
+    log.append(make_step(sandbox, key=key))
+    assert log.find(key) is None  # not finished
+    other = log.create_sandbox("bob")
+    step = run_cell(log, other, key=key)
+    log.append(make_step(sandbox, kind=Kind.REWIND, payload={"to": step.id}, key=key))
+    run_cell(log, sandbox, key=key)
+    assert log.find(key) == (step, log.result(step.id))

@@ -147,6 +147,7 @@ def _tables() -> None:
         sa.UniqueConstraint("sandbox_id", "seq", name="uq_step_sandbox_id_seq"),
         sa.UniqueConstraint("sandbox_id", "entry", name="uq_step_sandbox_id_entry"),
     )
+    op.create_index("ix_step_key", "step", ["key"])
     op.create_index("ix_step_sandbox_id_session_seq", "step", ["sandbox_id", "session", "seq"])
     op.create_index("ix_step_parent_id", "step", ["parent_id"])
     op.create_index("ix_step_origin_id", "step", ["origin_id"])
