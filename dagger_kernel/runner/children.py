@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from .interrupts import OURS
 from .page import SharedPage
 
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
 
 PIPE_SIZE = 1 << 18
 """Bytes a cell may print while the supervisor gathers text."""
@@ -76,6 +76,15 @@ class Child:
             os.close(file)
 
 
+def close_others(*kept: int) -> None:
+    """Close every descriptor but the standard ones and those named: the supervisor's are not the cell's."""
+    after = 3
+    for file in sorted(kept):
+        os.closerange(after, file)
+        after = file + 1
+    os.closerange(after, 1 << 16)
+
+
 def spawn(run: Callable[[socket.socket, int, SharedPage], None], close: list[int]) -> Child:
     """Fork a cell process.
 
@@ -106,7 +115,11 @@ def spawn(run: Callable[[socket.socket, int, SharedPage], None], close: list[int
                 os.close(source)
             for number in (signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
-            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            libc = ctypes.CDLL(None)
+            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            # The supervisor cannot be traced; the cell may look at itself, and the supervisor at it.
+            libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+            close_others(theirs.fileno(), ack_reader)
             run(theirs, ack_reader, page)
         finally:
             os._exit(70)

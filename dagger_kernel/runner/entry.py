@@ -92,8 +92,8 @@ def hide_environment() -> None:
 def prepare_process(*, is_init: bool) -> None:
     """Make this process a supervisor."""
     libc = ctypes.CDLL(None, use_errno=True)
-    # A changed user id makes /proc/self unreadable for the process itself.
-    libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+    # The cell has the same user id: it must not trace the supervisor, nor open its memory or descriptors.
+    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     if not is_init:
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):

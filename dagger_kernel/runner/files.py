@@ -44,6 +44,8 @@ class Files:
     def __init__(self, home: str, state_dir: str) -> None:
         self.home = home
         self.listing = os.path.join(state_dir, LISTING)
+        self.unnamed = 0
+        """Skipped files that got no frame of their own."""
         os.makedirs(state_dir, exist_ok=True)
         self.since = time.time_ns()
 
@@ -143,19 +145,7 @@ class Files:
                 sent += 1
                 room -= len(content)
             emit(head(path, kind, status, reason), content)
-        if skipped > MAX_SKIPPED:
-            more = skipped - MAX_SKIPPED
-            emit(
-                {
-                    "type": "file",
-                    "path": "",
-                    "kind": "more",
-                    "size": 0,
-                    "mode": 0,
-                    "skipped": f"{more} more files",
-                },
-                b"",
-            )
+        self.unnamed = max(0, skipped - MAX_SKIPPED)
         return sent + skipped
 
     def _why_skipped(self, path: str, status: os.stat_result) -> str:

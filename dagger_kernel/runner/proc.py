@@ -122,14 +122,32 @@ def memory(pid: int, *, exact: bool = False) -> int:
     return total
 
 
-def is_helper(pid: int) -> bool:
-    """Whether a process is a helper that a library leaves running on purpose."""
+def command(pid: int) -> bytes:
+    """Return the command line of a process, nothing if it is gone."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as stream:
-            command = stream.read(4096)
+            return stream.read(4096)
     except OSError:
-        return False
-    return any(name in command for name in HELPERS)
+        return b""
+
+
+def is_helper(pid: int) -> bool:
+    """Whether a process is a helper that a library leaves running on purpose."""
+    line = command(pid)
+    return any(name in line for name in HELPERS)
+
+
+def let_start(root: int, cell: int, *, everything: bool) -> None:
+    """Give children that were forked just now a moment to become what they are to be.
+
+    Only then their names say something, and helpers are known as such.
+    """
+    own = command(cell)
+    for _ in range(5):
+        others = [p for p in below(root, everything=everything) if p.pid != cell]
+        if not any(command(process.pid) == own for process in others):
+            return
+        time.sleep(0.005)
 
 
 def kill_below(root: int, spare: frozenset[int], *, everything: bool) -> list[str]:

@@ -238,7 +238,9 @@ class Supervisor:
         self.verdict.executed(head)
         if self.watch is not None:
             self.watch.ended()
-        spared = frozenset([self.port.child.pid])
+        cell = self.port.child.pid
+        proc.let_start(os.getpid(), cell, everything=self.is_init)
+        spared = frozenset([cell])
         killed = proc.kill_below(os.getpid(), spared, everything=self.is_init)
         if killed:
             self.verdict.killed = killed
@@ -280,6 +282,8 @@ class Supervisor:
             count = self.files.report(self.link.send, self.limits, exports.get("exclude") or ())
         except OSError as error:
             self.output.note(f"the files could not be listed: {error}")
+        if self.files.unnamed:
+            self.output.note(f"{self.files.unnamed} more files are not exported")
         usage = self.watch.usage() if self.watch is not None else {}
         usage |= {"output_bytes": self.output.total, "files": count}
         self.link.send(self.verdict.done(usage, truncated=self.output.truncated))

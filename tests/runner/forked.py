@@ -30,7 +30,9 @@ def main(control: socket.socket) -> None:
             control.send(json.dumps({"pid": child}).encode())
         else:
             pid, status = os.waitpid(request["pid"], os.WNOHANG)
-            control.send(json.dumps({"exit": os.waitstatus_to_exitcode(status) if pid else None}).encode())
+            control.send(
+                json.dumps({"exit": os.waitstatus_to_exitcode(status) if pid else None}).encode()
+            )
 
 
 def become_room(request, link, shell) -> None:

@@ -118,7 +118,9 @@ def test_replaced_streams(room):
 
 
 def test_environment(cold_room):
-    runner = cold_room.start(env={"OTEL_X": "1", "TRACEPARENT": "2", "DAGGER_SESSION": "3", "KEPT": "4"})
+    runner = cold_room.start(
+        env={"OTEL_X": "1", "TRACEPARENT": "2", "DAGGER_SESSION": "3", "KEPT": "4"}
+    )
     runner.step(
         "import os\nsorted(n for n in os.environ if n.startswith(('OTEL', 'TRACE', 'DAGGER', 'KEPT')))"
     )

@@ -217,7 +217,9 @@ def test_display_flood_is_limited(room):
 
 
 def test_clearing_nothing_is_said_once(room):
-    result = room.run("from IPython.display import clear_output\nfor _ in range(50): clear_output()\nprint(1)\nclear_output()")
+    result = room.run(
+        "from IPython.display import clear_output\nfor _ in range(50): clear_output()\nprint(1)\nclear_output()"
+    )
     assert len(result.of("clear")) == 2
 
 

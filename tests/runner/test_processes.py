@@ -63,7 +63,9 @@ def test_helpers_of_libraries_are_not_mentioned(room):
 
 
 def test_forked_child_that_comes_all_the_way(room):
-    result = room.run("import os, time\nx = 0\nif os.fork():\n    time.sleep(0.3); x = 1\nprint('both', x)")
+    result = room.run(
+        "import os, time\nx = 0\nif os.fork():\n    time.sleep(0.3); x = 1\nprint('both', x)"
+    )
     assert sorted(result.stdout.splitlines()) == ["both 0", "both 1"]
     assert result.status == "ok"
     assert room.run("x").result == "1"
