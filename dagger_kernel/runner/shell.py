@@ -22,7 +22,7 @@ from typing import Any
 from IPython.core import page as pager
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.profiledir import ProfileDir
-from traitlets import CBool, Type
+from traitlets import CBool, Type, observe
 from traitlets.config import Config
 
 from .display import Outlet, Publisher, ResultHook
@@ -62,6 +62,10 @@ class Shell(InteractiveShell):
     display_failed: bool = False
     saved_names: Any = staticmethod(list)
     interrupts: Any = types.SimpleNamespace(happened=False)
+
+    @observe("ipython_dir")
+    def _ipython_dir_changed(self, change: Any) -> None:
+        """Make no directory: IPython's own observer would, where it may not."""
 
     def init_environment(self) -> None:
         """Set what command line tools look at, as kernels do."""
