@@ -36,18 +36,13 @@ class DriftFinder:
         parts = []
         if outcome.status != recorded.status:
             parts.append(f"status {recorded.status} became {outcome.status}")
-        if _texts(outputs.list) != _texts(recorded.outputs):
-            parts.append("output")
         before = {file.path: file.blob for file in recorded.files}
         changed = sorted(f.path for f in files if before.get(f.path) != f.blob)
         if changed:
             parts.append("files " + ", ".join(changed[:5]))
-        what = "; ".join(parts) or "saved variables"
+        what = "; ".join(parts) or "output or saved variables"
         number = recorded.execution_count
         self.lines.append(
             f"Replaying step {step.seq} (cell [{number}]) gave another result than the log: {what}."
         )
 
-
-def _texts(outputs: list[dict[str, Any]]) -> list[Any]:
-    return [(o.get("text"), o.get("ename"), o.get("data")) for o in outputs]

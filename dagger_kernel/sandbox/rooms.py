@@ -9,8 +9,7 @@ from ..engines.select import select_engine
 from ..errors import DaggerKernelError
 from ..log import BlobStore
 from ..settings import Settings
-from ..steps import content_nonce, fresh_nonce
-from .cell import Cell
+from ..steps import fresh_nonce
 from .standby import Standby
 from .tip import Tip
 
@@ -65,12 +64,11 @@ class Rooms:
             self._base = await engine.prepare(progress, digest)
         return self._base
 
-    async def take(self, cell: Cell, progress: Progress) -> Room:
-        """Return a room on the tip: the standby if it fits, else a new one."""
+    async def take(self, progress: Progress, nonce: str | None = None) -> Room:
+        """Return a room on the tip: the standby if it fits, else a new one; a new one for a given nonce."""
         base = await self.prepare(progress)
-        if self._settings.reuse == "shared":
-            content = [str(cell.language), cell.source, cell.execution_count]
-            return await self._open(content_nonce(content), progress)
+        if nonce is not None:
+            return await self._open(nonce, progress)
         room = await self._standby.take(self._tip.key(base))
         return room or await self._open(fresh_nonce(), progress)
 

@@ -10,11 +10,12 @@ from ..engines.base import FileInfo, Outcome, Progress, Room, no_progress
 from ..errors import EngineError, SandboxDisabledError
 from ..log import LogStore
 from ..settings import Settings, maximum_limits
-from ..steps import Kind, Result, Status, Step, child_key
+from ..steps import Kind, Limits, Result, Status, Step, child_key, content_nonce
 from .cell import Cell, CellResult, SilentListener, StepListener
 from .chains import cell_request
 from .history import rewind
 from .logbook import Logbook
+from .reuse import content_of, files_of, may_share, outcome_of, take_recorded, tell
 from .rooms import Rooms
 from .running import RunningStep
 from .tip import Tip
@@ -106,13 +107,37 @@ class SandboxSession:
             engine = await self._turn.interruptible(self._rooms.engine())
             async with self._turn.place(engine.name, progress):
                 await self._tip.refresh()
-                room = await self._turn.interruptible(self._rooms.take(cell, progress))
+                nonce = None
+                if self.settings.reuse == "shared" and may_share(cell):
+                    await self._turn.interruptible(self._rooms.prepare(progress))
+                    nonce = content_nonce(content_of(cell, self._limits(cell).to_json()))
+                    if (done := await self._reuse(cell, nonce, listener)) is not None:
+                        return done
+                room = await self._turn.interruptible(self._rooms.take(progress, nonce))
                 return await self._run_in(room, cell, listener)
+
+    async def _reuse(self, cell: Cell, nonce: str, listener: StepListener) -> CellResult | None:
+        """Take the result of an equal cell on an equal state, if the log has one."""
+        base = self._rooms.base
+        assert base is not None
+        step = self._new_step(cell, self._tip.key(base), nonce)
+        found = await self._logbook.call(take_recorded, self._log, step)
+        if found is None:
+            return None
+        step, result = found
+        self._tip.advance(step, result)
+        tell(result, listener)
+        files = await self._logbook.call(files_of, self._log, result)
+        outcome = outcome_of(result)
+        return CellResult(step=step, result=result, outcome=outcome, drift=[], files=files)
+
+    def _limits(self, cell: Cell) -> Limits:
+        return (cell.limits or self.settings.limits).capped(maximum_limits())
 
     async def _run_in(self, room: Room, cell: Cell, listener: StepListener) -> CellResult:
         drift, self._tip.drift.lines = self._tip.drift.lines, []
         running = RunningStep(listener, cell.execution_count if cell.store_history else None)
-        step = self._new_step(cell, room)
+        step = self._new_step(cell, room.parent_key, room.nonce)
         try:
             if not cell.silent:
                 step = await self._logbook.call(self._log.append, step)
@@ -157,7 +182,7 @@ class SandboxSession:
         finally:
             self._room = None
 
-    def _new_step(self, cell: Cell, room: Room) -> Step:
+    def _new_step(self, cell: Cell, parent_key: str, nonce: str) -> Step:
         base = self._rooms.base
         assert base is not None
         payload: dict[str, Any] = {
@@ -180,12 +205,12 @@ class SandboxSession:
             language=cell.language,
             source=cell.source,
             payload=payload,
-            limits=(cell.limits or self.settings.limits).capped(maximum_limits()),
-            nonce=room.nonce,
+            limits=self._limits(cell),
+            nonce=nonce,
             base_digest=base.digest,
             runner_digest=base.runner_digest,
             engine=self._rooms.engine_name,
-            key=child_key(room.parent_key, room.nonce),
+            key=child_key(parent_key, nonce),
         )
 
     async def _keep_layer(self, room: Room, step: Step, running: RunningStep) -> str | None:

@@ -39,7 +39,7 @@ class Tip:
     async def load(self) -> None:
         """Read the chain from the log."""
         tip = await self._logbook.call(self._log.tip, self._sandbox_id)
-        steps = await self._logbook.call(self._log.chain, tip.id) if tip else []
+        steps = await self._logbook.call(self._log.chain, tip.id, outputs=False) if tip else []
         self.step = tip
         self.chain = to_chain(steps, chain_root(steps))
         # An upload may come before any base: the first step that ran tells it.

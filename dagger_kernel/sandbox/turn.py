@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..engines.base import Progress, no_progress
 from ..errors import SandboxBusyError
@@ -28,7 +28,7 @@ class Turn:
         self._logbook = logbook
         self._lock = SandboxLock(settings, sandbox_id)
         self._mine = asyncio.Lock()
-        self._waiting: asyncio.Future[object] | None = None
+        self._waiting: asyncio.Future[Any] | None = None
         self._interrupted = False
 
     @asynccontextmanager
