@@ -19,9 +19,11 @@ SYSTEM_CA = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle
 
 ETC = (
     "alternatives", "ca-certificates", "fonts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime",
-    "mime.types", "pki", "protocols", "services", "ssl", "terminfo", "timezone", "xdg",
+    "mime.types", "pki/ca-trust/extracted", "pki/tls/cert.pem", "pki/tls/certs", "pki/tls/openssl.cnf",
+    "protocols", "services", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
 )  # fmt: skip
-"""What of the host's /etc a sandbox sees: nothing that names users, hosts or services of this machine."""
+"""What of the host's /etc a sandbox sees: nothing that names users, hosts or services of this machine, no
+private keys (``ssl/private``), no configuration that may hold a password (``xdg/pip``)."""
 
 
 def bwrap_path() -> str:

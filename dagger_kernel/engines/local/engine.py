@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ from ..base import (
 )
 from ..link import Link
 from ..replay import Recorder
-from . import archive
+from . import archive, seccomp
 from .bases import Bases
 from .layers import Layer, LayerStore
 from .policy import Policy
@@ -207,6 +208,8 @@ class LocalEngine(Engine):
                 "network": self._settings.network,
                 "nonce": nonce,
                 "warm": True,
+                "shm_bytes": self._settings.memory_bytes,
+                "seccomp": base64.b64encode(seccomp.program()).decode("ascii"),
             }
         )
         link = await Link.over(connected)

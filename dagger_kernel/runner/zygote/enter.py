@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import array
+import base64
 import fcntl
+import os
 import socket
 import struct
 from collections.abc import Callable, Mapping
@@ -25,6 +27,15 @@ PARTS = {"home/sandbox": "/home/sandbox", "tmp": "/tmp", ".dk": "/.dk"}  # noqa:
 
 UID = 1000
 
+OOM_SCORE = 800
+"""Out of memory, the kernel ends cells before it ends notebook servers and databases."""
+
+PROC_KEPT = frozenset(
+    ("cgroups", "cpuinfo", "devices", "filesystems", "loadavg", "meminfo", "mounts", "net", "self", "stat")
+    + ("swaps", "sys", "sysvipc", "thread-self", "uptime", "version", "vmstat")
+)
+"""What of /proc a room sees beside its processes: all that programs ask for, nothing that describes the
+machine's devices, keys, locks, kernel addresses or command line."""
 
 PROXY_PORT = 3128
 """Where the room's programs find the proxy, on the room's own loopback."""
@@ -37,7 +48,8 @@ def enter(request: Mapping[str, Any], announce: Callable[[socket.socket], None])
     ----------
     request
         ``lowers`` (layer directories below `LAYERS`, top first), ``upper`` and
-        ``work`` (below `LAYERS`), ``network`` (``none``, ``proxy`` or ``host``).
+        ``work`` (below `LAYERS`), ``network`` (``none``, ``proxy`` or ``host``), ``shm_bytes`` (size of
+        /dev/shm), ``seccomp`` (a BPF program in base64, or nothing).
     announce
         Takes the room's listening socket, for the proxy outside to accept on.
 
@@ -59,13 +71,20 @@ def enter(request: Mapping[str, Any], announce: Callable[[socket.socket], None])
     sc.sethostname("sandbox")
     sc.mount(None, "/", None, sc.MS_REC | sc.MS_PRIVATE)
     _mount_state(request)
-    _mount_kernel_filesystems()
+    _mount_kernel_filesystems(int(request["shm_bytes"]))
     for hidden in (LAYERS, BASE):
         sc.umount(hidden)
     for scratch in ("/", "/dev"):
         # bubblewrap's own tmpfs: what a cell wrote there would be lost and held in memory.
         sc.mount(None, scratch, None, sc.MS_BIND | sc.MS_REMOUNT | sc.MS_RDONLY | sc.MS_NOSUID)
-    _become_user()
+    writable = _detached_proc()
+    try:
+        _narrow_proc()
+        _become_user(writable)
+    finally:
+        os.close(writable)
+    if request["seccomp"]:
+        sc.install_filter(base64.b64decode(request["seccomp"]))
 
 
 def _mount_state(request: Mapping[str, Any]) -> None:
@@ -83,10 +102,12 @@ def _mount_state(request: Mapping[str, Any]) -> None:
     sc.umount(ROOT)
 
 
-def _mount_kernel_filesystems() -> None:
+def _mount_kernel_filesystems(shm_bytes: int) -> None:
     safe = sc.MS_NOSUID | sc.MS_NODEV | sc.MS_NOEXEC
     sc.mount("proc", "/proc", "proc", safe)
-    sc.mount("tmpfs", "/dev/shm", "tmpfs", sc.MS_NOSUID | sc.MS_NODEV, "mode=1777")  # noqa: S108
+    # Its files are memory that belongs to no process, so its size is part of the memory limit.
+    options = f"mode=1777,size={shm_bytes},nr_inodes=65536"
+    sc.mount("tmpfs", "/dev/shm", "tmpfs", sc.MS_NOSUID | sc.MS_NODEV, options)  # noqa: S108
     sc.mount(
         "devpts",
         "/dev/pts",
@@ -96,16 +117,49 @@ def _mount_kernel_filesystems() -> None:
     )
 
 
-def _become_user() -> None:
+def _detached_proc() -> int:
+    """Return a descriptor of a proc file system that is mounted nowhere (any more)."""
+    sc.mount("proc", ROOT, "proc", sc.MS_NOSUID | sc.MS_NODEV | sc.MS_NOEXEC)
+    try:
+        return os.open(ROOT, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    finally:
+        sc.umount(ROOT)
+
+
+def _narrow_proc() -> None:
+    """Make /proc/sys read-only and cover what describes the machine.
+
+    Where root runs the kernel, the room's user is the machine's root without capabilities. Root's plain file
+    permissions would be enough to write ``core_pattern`` or ``sysrq-trigger``.
+    """
+    flags = sc.MS_BIND | sc.MS_REMOUNT | sc.MS_RDONLY | sc.MS_NOSUID | sc.MS_NODEV | sc.MS_NOEXEC
+    sc.mount("/proc/sys", "/proc/sys", None, sc.MS_BIND)
+    sc.mount(None, "/proc/sys", None, flags)
+    with os.scandir("/proc") as entries:
+        for entry in entries:
+            if entry.name in PROC_KEPT or entry.name.isdigit():
+                continue
+            # The empty directory is on the root that is read-only by now.
+            cover = ROOT if entry.is_dir(follow_symlinks=False) else "/dev/null"
+            sc.mount(cover, entry.path, None, sc.MS_BIND)
+
+
+def _become_user(proc: int) -> None:
     # The mounts above belong to the outer user namespace; inside this inner one
     # nothing can undo them, and uid 1000 is all there is.
     sc.unshare(sc.CLONE_NEWUSER)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{UID} 0 1"), ("gid_map", f"{UID} 0 1")):
         with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
             file.write(text)
-    for limit in ("user", "mnt", "net", "pid", "ipc", "uts", "cgroup"):
-        with open(f"/proc/sys/user/max_{limit}_namespaces", "w", encoding="ascii") as file:
-            file.write("0")
+    for limit in ("user", "mnt", "net", "pid", "ipc", "uts", "cgroup", "time"):
+        name = f"sys/user/max_{limit}_namespaces"
+        file_number = os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=proc)
+        try:
+            os.write(file_number, b"0")
+        finally:
+            os.close(file_number)
+    with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+        file.write(str(OOM_SCORE))
     sc.drop_capabilities()
     sc.prctl(sc.PR_SET_DUMPABLE, 1)
 

@@ -21,6 +21,10 @@ MNT_DETACH = 2
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
 PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 24, 28, 38, 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
+BPF_INSTRUCTION = 8
+"""Bytes of one."""
+
 CAPABILITY_VERSION_3 = 0x20080522
 
 _libc: Any = ctypes.CDLL(None, use_errno=True)
@@ -91,3 +95,20 @@ def drop_capabilities() -> None:
     header = _CapHeader(CAPABILITY_VERSION_3, 0)
     nothing = (ctypes.c_uint32 * 6)()
     _check(_libc.capset(ctypes.byref(header), ctypes.byref(nothing)), "capset")
+
+
+class _FilterProgram(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+
+def install_filter(program: bytes) -> None:
+    """Install a seccomp filter for this process and all its descendants; `drop_capabilities` comes first.
+
+    Parameters
+    ----------
+    program
+        BPF instructions, as libseccomp exports them.
+    """
+    holder = _FilterProgram(len(program) // BPF_INSTRUCTION, program)
+    address = ctypes.cast(ctypes.pointer(holder), ctypes.c_void_p).value or 0
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, address)
