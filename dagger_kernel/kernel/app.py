@@ -46,6 +46,12 @@ class DaggerKernelApp(IPKernelApp):
         super().init_control(context)
         self.shell_channel_thread = None
 
+    def log_connection_info(self) -> None:
+        """Note the ports; print nothing: standard output is the caller's."""
+        names = ("shell", "iopub", "stdin", "hb", "control")
+        self._ports = {name: getattr(self, f"{name}_port") for name in names}
+        self.log.info("Another client can connect with: --existing %s", self.connection_file)
+
     def init_signal(self) -> None:
         """Leave SIGINT at a Python handler until the loop takes over.
 

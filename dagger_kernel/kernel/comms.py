@@ -85,7 +85,10 @@ class CommRelay:
             elif msg_type == "comm_close":
                 self._live.pop(comm_id, None)
             buffers = [bytes(part) for part in message.get("buffers") or ()]
-            await self._to_cell({"msg_type": msg_type, "content": content}, buffers)
+            metadata = message.get("metadata") or {}
+            await self._to_cell(
+                {"msg_type": msg_type, "content": content, "metadata": metadata}, buffers
+            )
             return
         if msg_type == "comm_open":
             self._close(comm_id, message)

@@ -144,7 +144,9 @@ class CellExecution:
     def _comm(self, head: dict[str, Any], body: bytes) -> None:
         self._comms.from_cell(head)
         buffers = split_buffers(int(head.get("buffers") or 0), body)
-        self._output.publish(str(head.get("msg_type")), comm_content(head), None, buffers)
+        self._output.publish(
+            str(head.get("msg_type")), comm_content(head), head.get("metadata"), buffers
+        )
 
     # -- the run ------------------------------------------------------------------------------
 
