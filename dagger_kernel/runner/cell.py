@@ -134,6 +134,9 @@ class Cell:
             )
             self.session.abandon = False
         if not self.session.abandon:
+            from .shell import rehearse
+
+            rehearse(self.shell)
             self._warmed = True
             self.channel.send({"type": "warmed"})
 

@@ -119,10 +119,16 @@ class History:
             self._write("results.json", json.dumps(self.results))
 
     def _append(self, raw: str, parsed: str, *, stored: bool) -> None:
-        os.makedirs(self.folder, exist_ok=True)
         path = os.path.join(self.folder, f"{self._count // BLOCK:06d}.jsonl")
-        with open(path, "a", encoding="ascii") as stream:
-            stream.write(json.dumps([self._count, raw.rstrip("\n"), parsed, stored]) + "\n")
+        line = json.dumps([self._count, raw.rstrip("\n"), parsed, stored]) + "\n"
+        flags = os.O_APPEND | os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC
+        try:
+            file = os.open(path, flags, 0o644)
+        except FileNotFoundError:
+            os.makedirs(self.folder, exist_ok=True)
+            file = os.open(path, flags, 0o644)
+        with open(file, "wb", buffering=0) as stream:
+            stream.write(line.encode("ascii"))
 
     def _write(self, name: str, text: str) -> None:
         os.makedirs(self.folder, exist_ok=True)

@@ -306,6 +306,13 @@ def exercise(shell: Shell) -> None:
     forget(shell)
 
 
+def rehearse(shell: Shell) -> None:
+    """Touch what running a cell touches: after a fork, each page of memory is copied at its first use."""
+    shell.transform_cell("rehearsal = 1\nrehearsal")
+    shell.run_cell("None", silent=True)
+    shell.last_execution_result = None
+
+
 def forget(shell: Shell) -> None:
     """Reset counters and histories of the shell."""
     history = shell.history_manager
