@@ -214,9 +214,12 @@ class Screen:
         button = self.page.get_by_role("button", name=re.compile(r"\| Idle$"))
         await button.wait_for(timeout=seconds * 1000)
 
-    async def show_panel(self, tab: str = "Files") -> None:
+    async def show_panel_without_tabs(self) -> None:
         if not await self.panel.is_visible():
             await self.page.get_by_role("tab", name="Sandbox", exact=True).click()
+
+    async def show_panel(self, tab: str = "Files") -> None:
+        await self.show_panel_without_tabs()
         await self.panel.get_by_role("tab", name=re.compile(tab)).click()
 
     async def run(self, number: int, seconds: float = 120) -> None:

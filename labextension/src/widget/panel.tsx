@@ -9,7 +9,7 @@ import { type IPanelContext, PanelContext, usePanel } from './context';
 import { fileKey, FilesView } from './filesview';
 import { sandboxIcon } from './icons';
 import { LogView } from './logview';
-import { IconButton, Notice, Placeholder, TextButton } from './parts';
+import { Boundary, IconButton, Notice, Placeholder, TextButton } from './parts';
 import { StatusView } from './statusview';
 
 export type Tab = 'files' | 'log' | 'status';
@@ -145,7 +145,12 @@ export function PanelBody(props: IBodyProps): JSX.Element {
         role="tabpanel"
         aria-labelledby={`dk-tab-${tab}`}
       >
-        <View {...props} />
+        <Boundary
+          boundaryKey={`${tab}/${props.file}/${props.step}/${state.notebook}`}
+          title={trans.__('This cannot be drawn')}
+        >
+          <View {...props} />
+        </Boundary>
       </div>
     </>
   );

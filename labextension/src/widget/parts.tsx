@@ -127,9 +127,48 @@ export function Host(props: {
   className?: string;
 }): JSX.Element {
   const ref = React.useRef<HTMLDivElement>(null);
-  React.useEffect(
+  // A layout effect is undone while the element is still in the document. Lumino needs that: it
+  // refuses to detach a widget that React has removed already.
+  React.useLayoutEffect(
     () => (ref.current ? props.draw(ref.current) : undefined),
     [props.drawKey]
   );
   return <div ref={ref} className={props.className} />;
+}
+
+/** Keeps what is around it alive when something inside fails. */
+export class Boundary extends React.Component<
+  {
+    /** A new key is a new try. */
+    boundaryKey: string;
+    title: string;
+    children: React.ReactNode;
+  },
+  { error: Error | null; key: string }
+> {
+  static getDerivedStateFromProps(
+    props: { boundaryKey: string },
+    state: { key: string }
+  ): { error: null; key: string } | null {
+    return props.boundaryKey === state.key
+      ? null
+      : { error: null, key: props.boundaryKey };
+  }
+
+  static getDerivedStateFromError(error: Error): { error: Error } {
+    return { error };
+  }
+
+  state = { error: null as Error | null, key: this.props.boundaryKey };
+
+  render(): React.ReactNode {
+    const { error } = this.state;
+    return error === null ? (
+      this.props.children
+    ) : (
+      <Placeholder title={this.props.title}>
+        <p role="alert">{error.message}</p>
+      </Placeholder>
+    );
+  }
 }

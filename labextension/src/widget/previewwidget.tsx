@@ -8,6 +8,7 @@ import { previewKind } from '../model/preview';
 import type { IFileEntry } from '../tokens';
 import { type IPanelContext, PanelContext } from './context';
 import { iconOf } from './icons';
+import { Boundary } from './parts';
 import { Preview } from './preview';
 
 /** The widget. */
@@ -25,7 +26,12 @@ export class PreviewWidget extends ReactWidget {
   protected render(): JSX.Element {
     return (
       <PanelContext.Provider value={this._context}>
-        <Preview file={this._file} />
+        <Boundary
+          boundaryKey={this._file.stepId}
+          title={this._context.trans.__('This cannot be drawn')}
+        >
+          <Preview file={this._file} />
+        </Boundary>
       </PanelContext.Provider>
     );
   }

@@ -79,7 +79,7 @@ function SandboxFacts(props: {
   const total = (name: string) =>
     state.steps.reduce((sum, step) => sum + (usageOf(step, name) ?? 0), 0);
   const peak = state.steps.reduce(
-    (most, step) => Math.max(most, usageOf(step, 'max_rss_bytes') ?? 0),
+    (most, step) => Math.max(most, usageOf(step, 'memory_bytes') ?? 0),
     0
   );
   const report = lastReport(state.steps);
@@ -98,7 +98,7 @@ function SandboxFacts(props: {
           formatSize(state.results.reduce((sum, file) => sum + file.size, 0))
         ],
         [
-          trans.__('Variables saved by the last cell'),
+          trans.__('Variables saved'),
           Array.isArray(saved) ? String(saved.length) : ''
         ]
       ]}
@@ -125,21 +125,13 @@ function Engine(props: { state: IPanelState }): JSX.Element {
   const { engine, limits } = status;
   const reasons = textsOf(engine.reasons);
   const remedies = textsOf(engine.remedies);
-  const facts: [string, React.ReactNode][] = [
-    [trans.__('Name'), engine.name],
-    [
-      trans.__('Works here'),
-      engine.available ? trans.__('yes') : trans.__('no')
-    ]
-  ];
-  for (const [name, value] of Object.entries(engine)) {
-    if (!['name', 'available', 'reasons', 'remedies'].includes(name)) {
-      const text = plain(value, trans);
-      if (text) {
-        facts.push([words(name), text]);
-      }
-    }
-  }
+  const base = typeof engine.base === 'string' ? engine.base : '';
+  const rest = Object.entries(engine)
+    .filter(([name]) => !TOLD.has(name))
+    .map(([name, value]): [string, string] => [
+      words(name),
+      plain(value, trans)
+    ]);
   return (
     <>
       <section className="dk-Section">
@@ -154,12 +146,32 @@ function Engine(props: { state: IPanelState }): JSX.Element {
         )}
         <Facts
           facts={[
-            ...facts,
-            [trans.__('Packages of the base'), status.packages.join(', ')],
-            [trans.__('Network of cells'), status.network],
-            [trans.__('dagger_kernel'), status.version]
+            [trans.__('Name'), engine.name],
+            [
+              trans.__('Works here'),
+              engine.available ? trans.__('yes') : trans.__('no')
+            ],
+            [trans.__('Python'), plain(engine.python, trans)],
+            [
+              trans.__('Base'),
+              base && (
+                <code title={base}>
+                  {base.slice(0, 12)}
+                  {engine.base_built === false && trans.__(' (not built yet)')}
+                </code>
+              )
+            ],
+            [trans.__('Packages'), status.packages.join(', ')],
+            [trans.__('Network'), status.network],
+            ['dagger_kernel', status.version]
           ]}
         />
+        {rest.length > 0 && (
+          <details>
+            <summary>{trans.__('More')}</summary>
+            <Facts facts={rest} />
+          </details>
+        )}
       </section>
       <section className="dk-Section">
         <h3>{trans.__('Limits of one cell')}</h3>
@@ -173,6 +185,19 @@ function Engine(props: { state: IPanelState }): JSX.Element {
     </>
   );
 }
+
+/** What the engine tells and the first list shows. */
+const TOLD = new Set([
+  'available',
+  'base',
+  'base_built',
+  'engine',
+  'name',
+  'network',
+  'python',
+  'reasons',
+  'remedies'
+]);
 
 function Older(props: { state: IPanelState }): JSX.Element {
   const { state } = props;
