@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import shlex
 import sys
 import time
 from importlib import resources
@@ -132,9 +133,16 @@ def _show(cell: Any, cell_index: int) -> None:
 def _print(done: list[dict[str, Any]]) -> None:
     for one in done:
         print(f"\n{one['name']}: {'FAILED, ' + one['failed'] if one['failed'] else 'done'}")
-        print(f"  executed notebook  {one['notebook']}")
+        print(f"  executed notebook  {_short(one['notebook'])}")
         for path in one["files"]:
-            print(f"  exported file      {path}")
-        print(f"  its log            dagger-kernel log {one['sandbox']}")
-    if done:
-        print(f"\nThe log is in DAGGER_KERNEL_DATA_DIR={os.environ['DAGGER_KERNEL_DATA_DIR']}")
+            print(f"  exported file      {_short(path)}")
+    print("\nWhat happened is in the log:")
+    print(f"  export DAGGER_KERNEL_DATA_DIR={shlex.quote(os.environ['DAGGER_KERNEL_DATA_DIR'])}")
+    for one in done:
+        print(f"  {_short(sys.argv[0])} log {one['sandbox']}  # {one['name']}")
+
+
+def _short(path: str) -> str:
+    """Return a path as it is best typed from here."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
