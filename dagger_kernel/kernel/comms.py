@@ -58,8 +58,8 @@ class CommRelay:
 
     def from_cell(self, head: dict[str, Any]) -> None:
         """Note what the running cell opens and closes; the message itself is its output."""
-        content = head.get("content") or {}
-        comm_id = str(content.get("comm_id", ""))
+        content = comm_content(head)
+        comm_id = content["comm_id"]
         if head.get("msg_type") == "comm_open":
             self._live[comm_id] = str(content.get("target_name", ""))
         elif head.get("msg_type") == "comm_close":
@@ -75,7 +75,7 @@ class CommRelay:
 
     async def from_client(self, msg_type: str, message: dict[str, Any]) -> None:
         """Deliver a client's ``comm_open``, ``comm_msg`` or ``comm_close``, or close the comm."""
-        content = message.get("content") or {}
+        content = message["content"] if isinstance(message.get("content"), dict) else {}
         comm_id = str(content.get("comm_id", ""))
         if self._to_cell is not None and (msg_type == "comm_open" or comm_id in self._live):
             if msg_type == "comm_open":
@@ -117,6 +117,11 @@ def split_buffers(count: int, body: bytes) -> list[bytes]:
 
 def comm_content(head: dict[str, Any]) -> dict[str, Any]:
     """Return the content to publish of a ``comm`` frame."""
-    content: dict[str, Any] = clean(head.get("content") or {})
-    content.setdefault("data", {})
+    given = head.get("content")
+    content: dict[str, Any] = clean(given) if isinstance(given, dict) else {}
+    content["comm_id"] = str(content.get("comm_id", ""))
+    if not isinstance(content.get("data"), dict):
+        content["data"] = {}
+    if head.get("msg_type") == "comm_open":
+        content["target_name"] = str(content.get("target_name", ""))
     return content

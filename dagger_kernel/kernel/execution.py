@@ -11,8 +11,9 @@ from ..errors import DaggerKernelError
 from ..sandbox import Cell, CellResult, InterruptedByUser, SandboxSession
 from ..steps import Language, Limits, Status
 from . import magics
-from .comms import CommRelay, comm_content, split_buffers
+from .comms import CommRelay
 from .files import file_bundles, file_record
+from .frames import error_content, expressions_of, message_of, payload_of
 from .holder import SessionHolder
 from .output import CellOutput
 from .request import ExecuteRequest
@@ -107,46 +108,22 @@ class CellExecution:
                 self._output.progress(str(head.get("text", "")))
             return
         if kind == "comm":
-            self._comm(head, body)
-            return
+            self._comms.from_cell(head)
         if kind == "error":
-            self._error = _error_content(head)
+            self._error = error_content(head)
         if self._request.silent:
             return
         if kind == "stream":
-            self._output.stream(str(head["name"]), str(head["text"]))
-        elif kind == "display":
-            self._display(head)
-        elif kind == "result":
-            content = {"data": head["data"], "metadata": head.get("metadata") or {}}
-            content["execution_count"] = head.get("execution_count") or self._number
-            self._output.publish("execute_result", content)
-        elif kind == "clear":
-            self._output.publish("clear_output", {"wait": bool(head.get("wait"))})
-        elif kind == "error":
-            self._output.publish("error", dict(self._error or {}))
+            name = "stderr" if head.get("name") == "stderr" else "stdout"
+            self._output.stream(name, str(head.get("text", "")))
+        elif message := message_of(head, body, self._number):
+            self._output.publish(*message)
 
     async def input(self, prompt: str, password: bool) -> str:
         """Ask the client; refuse at once if it takes no questions."""
         if not self._request.allow_stdin:
             raise StdinRefusedError(password=password)
         return await self._ask(prompt, password=password)
-
-    def _display(self, head: dict[str, Any]) -> None:
-        content = {
-            "data": head["data"],
-            "metadata": head.get("metadata") or {},
-            "transient": head.get("transient") or {},
-        }
-        update = bool(head.get("update"))
-        self._output.publish("update_display_data" if update else "display_data", content)
-
-    def _comm(self, head: dict[str, Any], body: bytes) -> None:
-        self._comms.from_cell(head)
-        buffers = split_buffers(int(head.get("buffers") or 0), body)
-        self._output.publish(
-            str(head.get("msg_type")), comm_content(head), head.get("metadata"), buffers
-        )
 
     # -- the run ------------------------------------------------------------------------------
 
@@ -202,7 +179,10 @@ class CellExecution:
                 content = {"data": data, "metadata": metadata, "transient": {}}
                 self._output.publish("display_data", content)
         await self._output.finish()
-        reply = self._ok(outcome.user_expressions, _payload(outcome.payloads, outcome.next_input))
+        reply = self._ok(
+            expressions_of(outcome.user_expressions),
+            payload_of(outcome.payloads, outcome.next_input),
+        )
         if outcome.status != Status.OK:
             reply.content |= {"status": "error", "user_expressions": {}, **(self._error or {})}
         reply.metadata["dagger_kernel"] = _metadata(session, result)
@@ -234,15 +214,6 @@ class CellExecution:
         )
 
 
-def _error_content(head: dict[str, Any]) -> dict[str, Any]:
-    traceback = head.get("traceback")
-    return {
-        "ename": str(head.get("ename", "")),
-        "evalue": str(head.get("evalue", "")),
-        "traceback": [str(line) for line in traceback] if isinstance(traceback, list) else [],
-    }
-
-
 def _explain(result: CellResult) -> tuple[str, str]:
     """Return name and text of the error for a cell that ended without one of its own."""
     outcome = result.outcome
@@ -253,12 +224,6 @@ def _explain(result: CellResult) -> tuple[str, str]:
     if outcome.exit_code < 0:
         return "CellDied", f"The cell's process was ended by signal {-outcome.exit_code}."
     return "CellDied", f"The cell's process ended with exit code {outcome.exit_code}."
-
-
-def _payload(payloads: list[dict[str, Any]], next_input: str | None) -> list[dict[str, Any]]:
-    if next_input is None:
-        return payloads
-    return [*payloads, {"source": "set_next_input", "text": next_input, "replace": False}]
 
 
 def _metadata(session: SandboxSession, result: CellResult) -> dict[str, Any]:

@@ -69,7 +69,6 @@ def test_an_error_of_the_cell_is_output_and_reply(scripted):
         ("raise InterruptedByUser()", "KeyboardInterrupt"),
         ("raise KeyError('a fault of ours')", "KeyError"),
         ("raise asyncio.CancelledError()", "KeyboardInterrupt"),
-        ("emit('stream')", "KeyError"),
         ("end('limit', reason='wall')", "LimitExceeded"),
         ("end('interrupted')", "KeyboardInterrupt"),
         ("end('error', exit_code=-11)", "CellDied"),
@@ -277,3 +276,30 @@ def test_progress_then_error_leaves_the_error(scripted):
     )
     assert got.enames == ["BaseBuildError"]
     assert [m["msg_type"] for m in got.outputs] == ["error"]
+
+
+# -- frames are not trusted
+
+
+def test_forged_frames_stay_output_of_their_cell(scripted):
+    got = scripted.execute(
+        "emit('comm', msg_type='status', content={'execution_state': 'idle'}, buffers=0)\n"
+        "emit('comm', msg_type='shutdown_reply', content={}, buffers=0)\n"
+        "emit('comm', msg_type='comm_open', content='x', buffers=10**9)\n"
+        "emit('status', execution_state='idle')\n"
+        "emit('stream', name='status', text='text')\n"
+        "emit('stream')\n"
+        "emit('display', data='x', metadata=3, transient='y')\n"
+        "emit('display', data={'not a mime': 1, 'text/plain': 'ok'}, update=True)\n"
+        "emit('result', data={'text/plain': 'r'}, execution_count=-5)\n"
+        "emit('error', traceback='x')\n"
+        "emit('clear', wait='maybe')\n"
+        "emit('nonsense')\n"
+        "end('ok', user_expressions={'a': 5, 'b': {'status': 'ok', 'data': []}},"
+        " payloads=[5, {'source': 'evil'}])"
+    )
+    assert got.states == ["busy", "idle"]
+    assert got.replies == 1
+    assert got.content["payload"] == []
+    assert got.content["user_expressions"]["a"]["status"] == "error"
+    assert got.of("execute_result")[0]["content"]["execution_count"] == 1
