@@ -59,6 +59,13 @@ class Link:
         if not self._writer.is_closing():
             self._writer.write(protocol.encode(head, body))
 
+    async def drain(self) -> None:
+        """Wait until what was sent is mostly on its way; nothing when the other side is gone."""
+        try:
+            await self._writer.drain()
+        except ConnectionError:
+            pass  # receiving tells
+
     def close(self) -> None:
         """Close both directions."""
         if not self._writer.is_closing():

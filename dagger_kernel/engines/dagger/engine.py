@@ -1,0 +1,396 @@
+"""The Dagger engine: execs on a Dagger engine, their states in its cache.
+
+Start reading at `DaggerEngine.open`: it makes the parent's state (`replay`), then evaluates one more exec in
+the background (`chain`) and returns when that exec has connected (`server`): a `room`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...errors import DaggerKernelError, RoomLostError
+from ...settings import Settings
+from ...steps import root_key
+from ..base import (
+    Base,
+    BlobSource,
+    ChainStep,
+    Engine,
+    FileInfo,
+    Progress,
+    Replayed,
+    Room,
+    ignore_replayed,
+    no_progress,
+)
+from . import dress, faults
+from .bases import Bases, Prepared
+from .chain import Ground
+from .cli import find_cli
+from .connection import Connection
+from .replay import Replay
+from .room import DaggerRoom
+from .server import LinkServer, Visitor, host_path
+from .states import State, States
+from .view import View
+
+if TYPE_CHECKING:
+    import dagger
+
+T = TypeVar("T")
+OPEN_SECONDS = 90.0
+"""From the start of an exec to its first word; a busy engine may take its time."""
+DESCRIBE_SECONDS = 10.0
+EPOCH_FILE = "dagger-epoch"
+AGAIN = "DAGGER_KERNEL_AGAIN"
+
+
+class DaggerEngine(Engine):
+    """See `Engine`. The engine's cache belongs to everybody who uses it; we hold handles."""
+
+    name = faults.NAME
+
+    def __init__(self, settings: Settings, blobs: BlobSource) -> None:
+        self._settings = settings
+        self._blobs = blobs
+        self.connection = Connection(settings)
+        self.bases = Bases(settings, blobs, self.connection)
+        self._server = LinkServer()
+        self._states = States()
+        self._grounds: dict[tuple[int, str, str], Ground] = {}
+        self._view: View | None = None
+        self._rooms: set[DaggerRoom] = set()
+        self._replaying = asyncio.Lock()
+        self._epoch: str | None = None
+        self._generation = 0
+
+    async def prepare(self, progress: Progress = no_progress, digest: str | None = None) -> Base:
+        """Make sure a base exists; see `Engine.prepare`."""
+        return (await self._once_more(lambda: self.bases.prepare(progress, digest))).base
+
+    async def open(
+        self,
+        chain: Sequence[ChainStep],
+        nonce: str,
+        *,
+        base: Base,
+        sandbox_id: str,
+        progress: Progress = no_progress,
+        replayed: Replayed = ignore_replayed,
+    ) -> Room:
+        """Open a room on the state after the chain; see `Engine.open`."""
+
+        async def attempt() -> DaggerRoom:
+            ground = await self._ground(base, sandbox_id, progress)
+            parent = await self._replay(ground, chain, base, progress, replayed)
+            return await self._open_room(ground, parent, nonce)
+
+        return await self._once_more(attempt)
+
+    async def ensure(
+        self,
+        chain: Sequence[ChainStep],
+        *,
+        base: Base,
+        sandbox_id: str,
+        progress: Progress = no_progress,
+        replayed: Replayed = ignore_replayed,
+    ) -> str:
+        """Make the state after the chain exist; see `Engine.ensure`."""
+
+        async def attempt() -> State:
+            ground = await self._ground(base, sandbox_id, progress)
+            return await self._replay(ground, chain, base, progress, replayed)
+
+        return (await self._once_more(attempt)).key
+
+    async def has(self, key: str) -> bool:
+        """Whether this session has the state of a key."""
+        return self.connection.is_open and self._states.get(key) is not None
+
+    async def files(self, key: str, path: str = "", *, recursive: bool = False) -> list[FileInfo]:
+        """List a directory of a cached state; see `Engine.files`."""
+        view, state = self._look(key)
+        return await self._noting(view.list(state, path, recursive=recursive))
+
+    async def read(
+        self, key: str, path: str, *, offset: int = 0, length: int | None = None
+    ) -> AsyncIterator[bytes]:
+        """Read a regular file of a cached state; see `Engine.read`."""
+        view, state = self._look(key)
+        async for chunk in view.read(state, path, offset=offset, length=length):
+            yield chunk
+
+    async def diff(self, old_key: str, new_key: str) -> dict[str, str]:
+        """Return what changed between two cached states; see `Engine.diff`."""
+        view, old = self._look(old_key)
+        _, new = self._look(new_key)
+        return await self._noting(view.diff(old, new))
+
+    async def export_layer(self, key: str, max_bytes: int) -> bytes | None:
+        """Return the layer of a state over its parent as an archive; see `Engine.export_layer`."""
+        view, state = self._look(key)
+        _, parent = self._look(state.parent_key)
+        return await self._noting(view.pack(state, parent, max_bytes))
+
+    async def evict(self, keys: Sequence[str] | None = None) -> int:
+        """Forget cached states; see `Engine.evict`.
+
+        The engine's cache cannot be emptied for one sandbox. To forget all of them a new epoch begins: chains
+        are built on another root from now on (in every kernel of this data directory that starts later),
+        and the engine collects the old layers when it needs the space.
+        """
+        if keys is None:
+            for room in list(self._rooms):
+                if room.alive:
+                    await room.close()
+            self._write_epoch(secrets.token_hex(8))
+        return self._states.drop(keys)
+
+    async def describe(self) -> dict[str, Any]:
+        """Return what `doctor` shows; see `Engine.describe`."""
+        report: dict[str, Any] = {
+            "engine": self.name,
+            "available": True,
+            "reasons": [],
+            "remedies": [],
+            "runner_host": self._settings.runner_host or "local container runtime",
+            "cli": "",
+            "version": "",
+            "base": None,
+            "base_built": False,
+            "rooms": len(self._rooms),
+        }
+        try:
+            report["cli"] = find_cli(self._settings)
+            async with asyncio.timeout(min(DESCRIBE_SECONDS, self._settings.connect_seconds) + 1):
+                await self.connection.client()
+            report["version"] = self.connection.version
+            current = await asyncio.to_thread(self.bases.current)
+            report["base"], report["base_built"] = current, current is not None
+        except DaggerKernelError as error:
+            report["available"] = False
+            report["reasons"] = [error.what]
+            report["remedies"] = [error.remedy] if error.remedy else []
+        except Exception as error:  # doctor must get an answer whatever happens
+            translated = faults.translate(error, "connecting")
+            report["available"] = False
+            report["reasons"], report["remedies"] = [translated.what], [translated.remedy]
+        return report
+
+    async def close(self) -> None:
+        """End every room and the session."""
+        for room in list(self._rooms):
+            await room.close()
+        await self._server.close()
+        await self.connection.close()
+        self._states.clear()
+        self._grounds.clear()
+
+    # -- the session
+
+    async def _once_more(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Do what comes before a step; once more if the session or the room broke meanwhile."""
+        try:
+            return await self._noting(attempt())
+        except RoomLostError as error:
+            if error.started:
+                raise
+        except DaggerKernelError:
+            if self.connection.is_open or self.connection.generation == 0:
+                raise
+        return await self._noting(attempt())
+
+    async def _noting(self, work: Awaitable[T]) -> T:
+        """Let the connection know of errors that mean that it broke."""
+        try:
+            result = await work
+        except DaggerKernelError as error:
+            if error.__cause__ is not None:
+                self.connection.note(error.__cause__)
+            raise
+        self.connection.touch()
+        return result
+
+    async def _ground(self, base: Base, sandbox_id: str, progress: Progress) -> Ground:
+        """Return what chains are built with in the session of now."""
+        prepared = await self.bases.prepare(progress, base.digest)
+        client = await self.connection.client()
+        if self._generation != self.connection.generation:
+            self._states.clear()
+            self._grounds.clear()
+            self._view = None
+            self._generation = self.connection.generation
+        await self._server.listen(self.connection.directory)
+        path = host_path(self.connection.directory, sandbox_id)
+        name = (self._generation, base.digest, path)
+        if name not in self._grounds:
+            with faults.translated("opening the link"):
+                socket = await known_socket(client, path)
+            self._grounds[name] = Ground(
+                root=self._with_epoch(prepared), socket=socket, python=prepared.python
+            )
+        ground = self._grounds[name]
+        if self._view is None:
+            self._view = View(ground, self.connection.directory)
+        return ground
+
+    def _with_epoch(self, prepared: Prepared) -> dagger.Container:
+        if self._epoch is None:
+            try:
+                self._epoch = (self._settings.layers_path / EPOCH_FILE).read_text("ascii").strip()
+            except (OSError, ValueError):
+                self._epoch = ""
+        if not self._epoch:
+            return prepared.container
+        return prepared.container.with_env_variable(dress.EPOCH, self._epoch)
+
+    def _write_epoch(self, epoch: str) -> None:
+        self._epoch = epoch
+        self._grounds.clear()
+        self._states.clear()
+        try:
+            self._settings.layers_path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (self._settings.layers_path / EPOCH_FILE).write_text(epoch, "ascii")
+        except OSError:
+            pass  # then it holds for this kernel alone
+
+    def _look(self, key: str) -> tuple[View, State]:
+        state = self._states.get(key) if self.connection.is_open else None
+        if state is None or self._view is None:
+            raise KeyError(key)
+        return self._view, state
+
+    # -- chains and rooms
+
+    async def _replay(
+        self,
+        ground: Ground,
+        chain: Sequence[ChainStep],
+        base: Base,
+        progress: Progress,
+        replayed: Replayed,
+    ) -> State:
+        key = chain[0].parent_key if chain else root_key(base.digest, base.runner_digest)
+        root = State(key=key, parent_key="", position=0, kind="root", container=ground.root)
+        self._states.put(root)
+        async with self._replaying:
+            replay = Replay(
+                ground,
+                self._states,
+                self._server,
+                self._blobs,
+                chain=chain,
+                progress=progress,
+                replayed=replayed,
+            )
+            return await replay.run(root)
+
+    async def _open_room(self, ground: Ground, parent: State, nonce: str) -> DaggerRoom:
+        container = ground.with_cell(parent.container, nonce)
+        visitor, evaluation = await self._start(container, nonce)
+        cached: dagger.Container | None = None
+        if visitor is None:
+            # This nonce ran here before (reuse = "shared"). It runs again for its output; the state that
+            # every replay will find stands.
+            cached = evaluation.result()
+            again = parent.container.with_env_variable(AGAIN, secrets.token_hex(8))
+            visitor, evaluation = await self._start(ground.with_cell(again, nonce), nonce)
+        if visitor is None:
+            raise RoomLostError("The room could not be opened.", engine=self.name)
+
+        async def keep(key: str, after: dagger.Container) -> None:
+            await self._keep(ground, parent, key, cached or after)
+
+        room = DaggerRoom(
+            visitor.link,
+            nonce,
+            parent.key,
+            evaluation=evaluation,
+            keep=keep,
+            ended=self._rooms.discard,
+        )
+        self._rooms.add(room)
+        return room
+
+    async def _start(
+        self, container: dagger.Container, nonce: str
+    ) -> tuple[Visitor | None, asyncio.Task[dagger.Container]]:
+        """Evaluate an exec in the background; return when it has connected, or was cached (None)."""
+        arrived: asyncio.Future[Visitor] = asyncio.get_running_loop().create_future()
+
+        def take(visitor: Visitor) -> None:
+            if arrived.done():
+                visitor.link.close()
+            else:
+                arrived.set_result(visitor)
+
+        self._server.expect(nonce, take)
+        evaluation = asyncio.create_task(_evaluated(container))
+        try:
+            await asyncio.wait(
+                (evaluation, arrived), timeout=OPEN_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            )
+            if arrived.done():
+                return arrived.result(), evaluation
+            if not evaluation.done():
+                raise RoomLostError(
+                    f"The Dagger engine started no container within {OPEN_SECONDS:g} s.",
+                    engine=self.name,
+                )
+            error = evaluation.exception()
+            if error is not None:
+                raise self._not_opened(error) from error
+        except BaseException:
+            evaluation.cancel()
+            await asyncio.gather(evaluation, return_exceptions=True)
+            raise
+        finally:
+            self._server.forget(nonce)
+            arrived.cancel()
+        return None, evaluation
+
+    def _not_opened(self, error: BaseException) -> DaggerKernelError:
+        code = faults.exit_code(error)
+        if code is None:
+            return faults.translate(error, "opening a room")
+        words = faults.brief(str(getattr(error, "stderr", "")) or str(error))
+        return RoomLostError(
+            f"The room could not be opened: its runner ended with exit code {code}. {words}",
+            engine=self.name,
+        )
+
+    async def _keep(self, ground: Ground, parent: State, key: str, after: dagger.Container) -> None:
+        """Make the container after a step the state of its key."""
+        position = parent.position + 1
+        settled = ground.settled(after, position)
+        if settled is not after:
+            settled = await settled.sync()
+        self._states.put(
+            State(key=key, parent_key=parent.key, position=position, kind="cell", container=settled)
+        )
+
+
+async def _evaluated(container: dagger.Container) -> dagger.Container:
+    return await container.sync()
+
+
+async def known_socket(client: dagger.Client, path: str) -> dagger.Socket:
+    """Return a socket that knows its id: the SDK would ask for it again with every step."""
+    import dagger
+
+    socket = client.host().unix_socket(path)
+    identity = await socket.id()
+
+    class KnownSocket(dagger.Socket):
+        async def id(self) -> str:
+            return identity
+
+        @classmethod
+        def _graphql_name(cls) -> str:
+            return "Socket"
+
+    return KnownSocket(socket._ctx)

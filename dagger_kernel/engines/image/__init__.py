@@ -1,0 +1,1 @@
+"""The pre-baked base image: `recipe` and the Dockerfile that it must equal."""
