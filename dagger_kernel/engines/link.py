@@ -28,6 +28,8 @@ class Link:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self.frame_size = 0
+        """Bytes of the frame received last."""
 
     @classmethod
     async def over(cls, connected: socket.socket) -> Link:
@@ -46,6 +48,7 @@ class Link:
         try:
             header = await self._reader.readexactly(protocol.HEADER.size)
             head_size, body_size = protocol.decode_header(header)
+            self.frame_size = head_size + body_size
             head = protocol.decode_head(await self._reader.readexactly(head_size))
             body = await self._reader.readexactly(body_size) if body_size else b""
         except (asyncio.IncompleteReadError, ConnectionError):

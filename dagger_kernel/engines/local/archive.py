@@ -5,6 +5,7 @@ A deletion is an empty file ``.wh.NAME``, a replaced directory holds ``.wh..wh..
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
@@ -14,9 +15,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from .layers import OPAQUE, is_opaque, is_whiteout
+from .view import split
 
 WHITEOUT = ".wh."
 OPAQUE_FILE = ".wh..wh..opq"
+PLAIN = "DAGGER_KERNEL.plain"
+"""PAX header of a file of the user's whose name looks like a deletion."""
 
 
 class TooLargeError(Exception):
@@ -31,8 +35,12 @@ def pack(layer: Path, max_bytes: int) -> bytes | None:
             fileobj=buffer, mode="w:gz", format=tarfile.PAX_FORMAT, compresslevel=1
         ) as tar:
             _pack_directory(tar, os.fspath(layer), "", buffer, max_bytes)
-    except TooLargeError:
+    except (TooLargeError, RecursionError):
         return None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return None  # nested deeper than a path can say
+        raise
     return buffer.getvalue() if buffer.tell() <= max_bytes else None
 
 
@@ -52,8 +60,10 @@ def _pack_directory(
         member = tar.gettarinfo(entry.path, inner)
         member.uid = member.gid = 1000
         member.uname = member.gname = ""
+        if entry.name.startswith(WHITEOUT):
+            member.pax_headers = {PLAIN: "1"}
         if member.isreg():
-            with open(entry.path, "rb") as file:
+            with open(entry.path, "rb", opener=_no_link) as file:
                 tar.addfile(member, file)
         else:
             tar.addfile(member)
@@ -72,11 +82,12 @@ def unpack(archive: BinaryIO, layer: Path) -> None:
     with tarfile.open(fileobj=archive, mode="r:*") as tar:
         for member in tar:
             directory, _, base = member.name.rpartition("/")
-            if base == OPAQUE_FILE:
+            plain = PLAIN in member.pax_headers
+            if base == OPAQUE_FILE and not plain:
                 place = _inside(layer, directory)
                 place.mkdir(parents=True, exist_ok=True)
                 os.setxattr(place, OPAQUE, b"y")
-            elif base.startswith(WHITEOUT):
+            elif base.startswith(WHITEOUT) and not plain:
                 place = _inside(layer, directory)
                 place.mkdir(parents=True, exist_ok=True)
                 target = place / base.removeprefix(WHITEOUT)
@@ -99,6 +110,10 @@ def _keep_modes(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo | None:
     return filtered.replace(mode=member.mode & 0o1777, deep=False)
 
 
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
 def _inside(layer: Path, directory: str) -> Path:
     place = layer
     for part in directory.split("/"):
@@ -113,8 +128,14 @@ def _inside(layer: Path, directory: str) -> Path:
 
 
 def put_file(layer: Path, path: str, mode: int, source: BinaryIO) -> None:
-    """Write one file below ``home/sandbox`` of an empty upper directory."""
-    target = layer / "home/sandbox" / path
+    """Write one file below ``home/sandbox`` of an empty upper directory.
+
+    Raises
+    ------
+    SandboxPathError
+        The path leads elsewhere.
+    """
+    target = layer.joinpath("home/sandbox", *split(path))
     target.parent.mkdir(parents=True, exist_ok=True)
     with open(target, "xb") as file:
         shutil.copyfileobj(source, file, 1 << 20)

@@ -22,8 +22,9 @@ from ...settings import Settings
 from ..base import Base, BlobSource, Progress
 from .container import HOME, RUNNER_PLACE, VENV, Interpreter, common
 from .interpreter import find_interpreter
-from .layers import PARTS, _remove, name_of
+from .layers import PARTS, name_of
 from .recipe import KnownRecipes, Recipe
+from .trees import remove
 
 RUNNER_SOURCE = Path(runner.__file__).parent
 LOG_LINES = 15
@@ -94,7 +95,7 @@ class Bases:
             try:
                 os.rename(stage, place)
             except OSError as error:
-                _remove(stage)
+                remove(stage)
                 if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                     raise
         return place
@@ -146,7 +147,7 @@ class Bases:
                 )
             target = self.path(digest)
             if target.exists():
-                _remove(target)
+                remove(target)
             os.rename(stage, target)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -156,7 +157,7 @@ class Bases:
             ) from error
         finally:
             if stage.exists():
-                _remove(stage)
+                remove(stage)
             progress("")
         return digest
 

@@ -28,7 +28,7 @@ from ..link import Link
 from ..replay import Recorder
 from . import archive, seccomp
 from .bases import Bases
-from .layers import Layer, LayerStore
+from .layers import Layer, LayerStore, full_or
 from .policy import Policy
 from .probe import probe
 from .proxy import Proxy
@@ -272,6 +272,9 @@ class LocalEngine(Engine):
             directory = await asyncio.to_thread(self.layers.new_room)
             try:
                 await asyncio.to_thread(self._fill, step, self.layers.root / directory / "fs")
+            except OSError as error:
+                self.layers.drop(directory)
+                raise full_or(error) from error
             except BaseException:
                 self.layers.drop(directory)
                 raise

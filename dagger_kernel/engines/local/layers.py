@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ...errors import StorageFullError
+from .trees import remove
 
 FANOUT = 16
 PARTS = ("home/sandbox", "tmp", ".dk")
@@ -88,7 +89,7 @@ class LayerStore:
             (self.root / name / "fs" / "tmp").chmod(0o1777)
             (self.root / name / "work").mkdir(mode=0o700)
         except OSError as error:
-            raise _full_or(error) from error
+            raise full_or(error) from error
         return name
 
     def commit(self, room: str, key: str, parent: Layer) -> Layer:
@@ -99,19 +100,19 @@ class LayerStore:
         source, target = self.root / room, self.root / name_of(key)
         lowers = (name_of(key), *parent.lowers)
         layer = Layer(key, parent.key, parent.depth + 1, lowers, parent.base)
-        _remove(source / "work")
+        remove(source / "work")
         try:
             (source / "layer.json").write_text(_to_json(layer), "ascii")
             os.rename(source, target)
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise _full_or(error) from error
-            _remove(source)
+                raise full_or(error) from error
+            remove(source)
         return self._squash(layer)
 
     def drop(self, room: str) -> None:
         """Remove a room that leaves nothing."""
-        _remove(self.root / room)
+        remove(self.root / room)
 
     def evict(self, keys: list[str] | None) -> int:
         """Remove layers (None: all, squashed ones too); return how many."""
@@ -126,7 +127,7 @@ class LayerStore:
                 os.rename(self.root / name, doomed)
             except OSError:
                 continue
-            _remove(doomed)
+            remove(doomed)
             count += 1
         return count
 
@@ -140,9 +141,10 @@ class LayerStore:
                 try:
                     squash([self.root / name / "fs" for name in group], stage / "fs")
                     os.rename(stage, self.root / merged)
-                except OSError:
-                    # Squashing only accelerates: without space the longer list serves on.
-                    _remove(stage)
+                except (OSError, RecursionError):
+                    # Squashing only accelerates: without space, or with directories nested too deep
+                    # for a path, the longer list serves on.
+                    remove(stage)
                     return layer
             layer = replace(layer, lowers=(merged, *rest))
             own = self.root / name_of(layer.key) / "layer.json"
@@ -220,32 +222,8 @@ def _to_json(layer: Layer) -> str:
     return json.dumps({**values, "parent": values.pop("parent_key")})
 
 
-def _full_or(error: OSError) -> Exception:
+def full_or(error: OSError) -> Exception:
+    """Return the package's error for a full disk, else the error itself."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageFullError("No space is left for the layers of the local engine.")
     return error
-
-
-def _remove(path: Path) -> None:
-    """Remove a tree whatever its modes: sandboxes may leave directories nobody can enter."""
-
-    def unlock(_function: object, name: str, _error: object) -> None:
-        parent = os.path.dirname(name)
-        for place in (parent, name):
-            if not os.path.islink(place):
-                try:
-                    os.chmod(place, 0o700)
-                except OSError:
-                    pass
-        if os.path.isdir(name) and not os.path.islink(name):
-            shutil.rmtree(name, ignore_errors=True)
-        else:
-            try:
-                os.unlink(name)
-            except OSError:
-                pass
-
-    if path.exists():
-        shutil.rmtree(path, onerror=unlock)
-        if path.exists():
-            shutil.rmtree(path, ignore_errors=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -16,10 +17,12 @@ DENIED = tuple(
     ipaddress.ip_network(text)
     for text in (
         # This host and network, private ranges, carrier-grade NAT, link-local (cloud metadata
-        # services), benchmarking, multicast, reserved.
+        # services), documentation, benchmarking, multicast, reserved, tunnels.
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
-        "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4",
-        "::/128", "::1/128", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8", "64:ff9b:1::/48",
+        "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15",
+        "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+        "::/128", "::1/128", "64:ff9b:1::/48", "100::/64", "2001::/32", "2001:db8::/32", "fc00::/7",
+        "fe80::/10", "fec0::/10", "ff00::/8",
     )
 )  # fmt: skip
 EMBEDDING = tuple(
@@ -27,6 +30,8 @@ EMBEDDING = tuple(
     for text, shift in (("::/96", 0), ("64:ff9b::/96", 0), ("2002::/16", 80))
 )
 """IPv6 ranges that hold an IPv4 address, and how many bits stand after it."""
+CONNECT_SECONDS = 30.0
+_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 
 
 class RefusedError(Exception):
@@ -76,24 +81,32 @@ class Policy:
             The network says no.
         """
         name = host.lower().rstrip(".").strip("[]")
+        if not _NAME.fullmatch(name) and ":" not in name:
+            # Whatever else may stand there, another program could read it as another host.
+            raise RefusedError(f"{name[:80]!r} is no host name")
         trusted = (name, port) in self.trusted
         if not trusted and port not in PORTS:
             raise RefusedError(f"port {port} is not open to sandboxes (80 and 443 are)")
-        if not trusted and self.allowed and not any(
-            name == domain or name.endswith("." + domain) for domain in self.allowed
+        if (
+            not trusted
+            and self.allowed
+            and not any(name == domain or name.endswith("." + domain) for domain in self.allowed)
         ):
             raise RefusedError(f"{name} is not in DAGGER_KERNEL_NETWORK_ALLOW")
         if self.upstream is not None:
-            self._check_literal(name)
-            return await asyncio.open_connection(*self.upstream)
+            if not trusted:
+                self._check_literal(name)
+            return await _open(*self.upstream)
         addresses = await self._resolve(name, port)
         if not trusted:
             for address in addresses:
                 check(name, address)
+                if is_own(address):
+                    raise RefusedError(f"{name} ({address}) is this machine")
         error: OSError = OSError(f"{name} has no address")
         for address in addresses:
             try:
-                return await asyncio.open_connection(address, port)
+                return await _open(address, port)
             except OSError as failure:
                 error = failure
         raise error
@@ -101,7 +114,12 @@ class Policy:
     @staticmethod
     def _check_literal(name: str) -> None:
         try:
-            ipaddress.ip_address(name)
+            # 2130706433, 0x7f.1 and 127.1 are addresses too.
+            name = socket.inet_ntoa(socket.inet_aton(name))
+        except OSError:
+            pass  # a name, or IPv6
+        try:
+            ipaddress.ip_address(name.partition("%")[0])
         except ValueError:
             if name in ("localhost", "") or name.endswith((".localhost", ".local", ".internal")):
                 raise RefusedError(f"{name} is not a public host") from None
@@ -138,6 +156,25 @@ def check(name: str, address: str) -> None:
         if any(candidate.version == net.version and candidate in net for net in DENIED):
             at = "" if name == address else f" ({address})"
             raise RefusedError(f"{name}{at} is not a public address")
+
+
+def is_own(address: str) -> bool:
+    """Whether an address belongs to this machine: a firewall does not stand between it and itself."""
+    kind = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(kind, socket.SOCK_DGRAM) as probe:
+            probe.bind((address, 0))
+    except OSError:
+        return False
+    return True
+
+
+async def _open(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            return await asyncio.open_connection(host, port)
+    except TimeoutError:
+        raise OSError(f"no answer within {CONNECT_SECONDS:.0f} s") from None
 
 
 def _endpoint(url: str) -> tuple[str, int] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from .policy import Policy, RefusedError
@@ -16,7 +17,11 @@ from .policy import Policy, RefusedError
 MAX_HEAD = 64 * 1024
 HEAD_SECONDS = 30.0
 CHUNK = 64 * 1024
-HOP_BY_HOP = ("proxy-", "connection:", "keep-alive:")
+MAX_CONNECTIONS = 64
+"""At one time, for one room: they are descriptors of the kernel's process."""
+MAX_HOSTS = 200
+"""Different hosts that a step's record names."""
+HOP_BY_HOP = ("proxy-", "connection:", "keep-alive:", "host:")
 
 
 class Proxy:
@@ -46,6 +51,9 @@ class Proxy:
             task.cancel()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._tasks) >= MAX_CONNECTIONS:
+            writer.transport.abort()
+            return
         task = asyncio.create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -55,7 +63,7 @@ class Proxy:
             async with asyncio.timeout(HEAD_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
             await self._relay(head, reader, writer)
-        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
+        except (OSError, EOFError, asyncio.LimitOverrunError):
             pass  # the room's side broke off, or never spoke HTTP
         finally:
             writer.close()
@@ -63,41 +71,147 @@ class Proxy:
     async def _relay(
         self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        request, *headers = head.decode("latin-1").split("\r\n")
         try:
-            method, target, version = request.split(" ")
-            host, port, path = destination(method, target)
+            request = Request.parse(head)
         except ValueError:
-            await answer(writer, 400, "This proxy understands CONNECT host:port and http:// requests.")
+            await answer(
+                writer, 400, "This proxy understands CONNECT host:port and http:// requests."
+            )
             return
-        where = f"{host}:{port}"
+        where = f"{request.host}:{request.port}"
         try:
-            far_reader, far_writer = await self._policy.connect(host, port)
+            far_reader, far_writer = await self._policy.connect(request.host, request.port)
         except RefusedError as error:
-            self.hosts[where] = f"refused: {error}"
+            self._note(where, f"refused: {error}")
             await answer(writer, 403, f"Refused by the sandbox's network policy: {error}.")
             return
         except OSError as error:
-            self.hosts.setdefault(where, f"failed: {error}")
+            self._note(where, f"failed: {error}")
             await answer(writer, 502, f"{where} cannot be reached: {error}.")
             return
-        self.hosts.setdefault(where, "allowed")
+        self._note(where, "allowed")
         try:
-            if self._policy.upstream is not None:
-                far_writer.write(head)
-            elif method == "CONNECT":
+            upstream = self._policy.upstream is not None
+            if request.method == "CONNECT" and upstream:
+                far_writer.write(request.connect())
+                refusal = await tunnel_refused(far_reader)
+                if refusal:
+                    await answer(writer, 502, f"The next proxy refused {where}: {refusal}.")
+                    return
+            if request.method == "CONNECT":
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             else:
-                kept = [h for h in headers if h and not h.lower().startswith(HOP_BY_HOP)]
-                lines = [f"{method} {path} {version}", *kept, "Connection: close", "", ""]
-                far_writer.write("\r\n".join(lines).encode("latin-1"))
+                far_writer.write(request.forward(absolute=upstream))
+            # What follows one request could be another one, to another host.
+            length = request.body if upstream else None
             async with asyncio.TaskGroup() as group:
-                group.create_task(pump(reader, far_writer))
+                group.create_task(pump(reader, far_writer, length))
                 group.create_task(pump(far_reader, writer))
         except* OSError:
             pass
         finally:
             far_writer.close()
+
+    def _note(self, where: str, what: str) -> None:
+        if where in self.hosts or len(self.hosts) < MAX_HOSTS:
+            refused = what.startswith("refused")
+            self.hosts[where] = what if refused else self.hosts.get(where, what)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The head of a proxy request, taken apart: it is never passed on as it came.
+
+    Attributes
+    ----------
+    body
+        Bytes that follow the head; None for a tunnel.
+    """
+
+    method: str
+    host: str
+    port: int
+    path: str
+    version: str
+    headers: tuple[str, ...]
+    body: int | None
+
+    @classmethod
+    def parse(cls, head: bytes) -> Request:
+        """Read a head.
+
+        Raises
+        ------
+        ValueError
+            It is none, or could be read in more than one way.
+        """
+        lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+        if any(character in line for line in lines for character in "\r\n\0"):
+            raise ValueError("a bare line end")
+        first, *headers = lines
+        method, target, version = first.split(" ")
+        host, port, path = destination(method, target)
+        names = [header.partition(":")[0].lower() for header in headers]
+        if any(not name or name != name.strip() for name in names):
+            raise ValueError("a folded header")
+        if method == "CONNECT":
+            return cls(method, host, port, path, version, tuple(headers), None)
+        lengths = [
+            h.partition(":")[2].strip()
+            for h, n in zip(headers, names, strict=True)
+            if n == "content-length"
+        ]
+        if len(set(lengths)) > 1 or any(
+            not length.isascii() or not length.isdigit() for length in lengths
+        ):
+            raise ValueError("two lengths")
+        body = int(lengths[0]) if lengths else 0
+        if "transfer-encoding" in names:
+            body = -1
+        return cls(method, host, port, path, version, tuple(headers), body)
+
+    @property
+    def authority(self) -> str:
+        """Host and port as they are written in a request."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    def connect(self) -> bytes:
+        """Return the request for a tunnel through the next proxy."""
+        return f"CONNECT {self.authority} HTTP/1.1\r\nHost: {self.authority}\r\n\r\n".encode(
+            "ascii"
+        )
+
+    def forward(self, *, absolute: bool) -> bytes:
+        """Return the request for the server itself, or with an absolute address for the next proxy.
+
+        Raises
+        ------
+        ConnectionAbortedError
+            Its body has no length, so the next proxy could take a part of it for another request.
+        """
+        if absolute and self.body == -1:
+            raise ConnectionAbortedError
+        host = self.authority.removesuffix(":80")
+        path = f"http://{self.authority}{self.path}" if absolute else self.path
+        kept = [h for h in self.headers if h and not h.lower().startswith(HOP_BY_HOP)]
+        lines = [
+            f"{self.method} {path} {self.version}",
+            f"Host: {host}",
+            *kept,
+            "Connection: close",
+            "",
+            "",
+        ]
+        return "\r\n".join(lines).encode("latin-1")
+
+
+async def tunnel_refused(reader: asyncio.StreamReader) -> str:
+    """Read the next proxy's answer to CONNECT; return its status line if it is no yes."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    line = head.split(b"\r\n", 1)[0].decode("latin-1")
+    code = line.split(" ")[1] if " " in line else ""
+    return "" if code.startswith("2") else line[:200] or "no answer"
 
 
 def destination(method: str, target: str) -> tuple[str, int, str]:
@@ -133,10 +247,22 @@ async def answer(writer: asyncio.StreamWriter, code: int, text: str) -> None:
         await writer.drain()
 
 
-async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy until the end, then close the other direction's end."""
+async def pump(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, length: int | None = None
+) -> None:
+    """Copy until the end, then close the other direction's end.
+
+    Parameters
+    ----------
+    length
+        Bytes to copy; the rest is read and dropped. None: all.
+    """
     while data := await reader.read(CHUNK):
-        writer.write(data)
-        await writer.drain()
+        if length is not None:
+            data = data[:length]
+            length -= len(data)
+        if data:
+            writer.write(data)
+            await writer.drain()
     if writer.can_write_eof():
         writer.write_eof()

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from ...errors import RoomLostError
 from ..base import Outcome, StepHandler
 from ..link import Link, LinkRoom
+from .guard import Guard
 from .layers import Layer, LayerStore
 from .proxy import Proxy
 from .zygote import Zygote
@@ -42,14 +44,32 @@ class LocalRoom(LinkRoom):
         self._store = store
         self._proxy = proxy
         self._ended = ended
+        self._guard: Guard | None = None
         self._gone = False
 
     async def run(self, request: dict[str, Any], handler: StepHandler) -> Outcome:
         """Deliver the step; its outcome also tells which hosts it reached."""
-        outcome = await super().run(request, handler)
+        upper = self._store.root / self._directory / "fs"
+        self._guard = Guard(upper, request["limits"], lambda: self._zygote.kill(self._number))
+        watch = asyncio.create_task(self._guard.watch())
+        try:
+            outcome = await super().run(request, handler)
+        except RoomLostError:
+            if not self._guard.reason:
+                raise
+            handler.event(self._guard.error(), b"")
+            outcome = self._guard.outcome()
+        finally:
+            watch.cancel()
         if not self._proxy.hosts:
             return outcome
         return replace(outcome, usage={**outcome.usage, "hosts": self._proxy.hosts})
+
+    def _take(self, head: dict[str, Any], body: bytes) -> None:
+        if self._guard is None or self._guard.take(
+            head["type"], self._link.frame_size, len(self._inputs)
+        ):
+            super()._take(head, body)
 
     async def commit(self, key: str) -> None:
         """Make the upper directory the layer of a key."""

@@ -17,6 +17,8 @@ from ..base import FileInfo
 from .layers import is_opaque, is_whiteout
 
 HOME = ("home", "sandbox")
+DEPTH = 128
+"""Directories in each other that a recursive listing enters."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -110,22 +112,27 @@ class View:
             return "hidden"
         raise SandboxPathError(want, os.strerror(error.errno or 0))
 
-    def _walk(self, parts: tuple[str, ...], *, recursive: bool) -> Iterator[FileInfo]:
-        entries = self._entries((*HOME, *parts))
-        if entries is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "/".join(parts))
-        for name, info in entries.items():
-            path = (*parts, name)
-            kind = kind_of(info.st_mode)
-            yield FileInfo(
-                path="/".join(path),
-                kind=kind if kind in ("file", "directory", "link") else "other",
-                size=info.st_size if kind == "file" else 0,
-                mode=stat.S_IMODE(info.st_mode),
-                mtime=info.st_mtime,
-            )
-            if recursive and kind == "directory":
-                yield from self._walk(path, recursive=True)
+    def _walk(self, start: tuple[str, ...], *, recursive: bool) -> Iterator[FileInfo]:
+        waiting = [start]
+        while waiting:
+            parts = waiting.pop()
+            entries = self._entries((*HOME, *parts))
+            if entries is None:
+                if parts != start:
+                    continue
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "/".join(parts))
+            for name, info in entries.items():
+                path = (*parts, name)
+                kind = kind_of(info.st_mode)
+                yield FileInfo(
+                    path="/".join(path),
+                    kind=kind if kind in ("file", "directory", "link") else "other",
+                    size=info.st_size if kind == "file" else 0,
+                    mode=stat.S_IMODE(info.st_mode),
+                    mtime=info.st_mtime,
+                )
+                if recursive and kind == "directory" and len(path) < DEPTH:
+                    waiting.append(path)
 
     def _entries(self, parts: tuple[str, ...]) -> dict[str, os.stat_result] | None:
         """Return what the merged directory holds, None if there is no such directory."""
