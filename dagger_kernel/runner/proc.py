@@ -15,7 +15,11 @@ HELPERS = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver", b
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process: its parent, name, threads, and CPU time with that of its reaped children."""
+    """One process.
+
+    ``cpu`` is its CPU time with that of its reaped children, ``started`` its start, both in seconds
+    (since boot).
+    """
 
     pid: int
     parent: int
@@ -23,6 +27,7 @@ class Process:
     state: str
     threads: int
     cpu: float
+    started: float
 
 
 def read(pid: int) -> Process | None:
@@ -41,6 +46,7 @@ def read(pid: int) -> Process | None:
         fields[0].decode(),
         int(fields[17]),
         sum(int(value) for value in fields[11:15]) / TICK,
+        int(fields[19]) / TICK,
     )
 
 
@@ -143,9 +149,10 @@ def let_start(root: int, cell: int, *, everything: bool) -> None:
     Only then their names say something, and helpers are known as such.
     """
     own = command(cell)
-    for _ in range(5):
-        others = [p for p in below(root, everything=everything) if p.pid != cell]
-        if not any(command(process.pid) == own for process in others):
+    for _ in range(50):
+        young = time.clock_gettime(time.CLOCK_BOOTTIME) - 1.0
+        found = below(root, everything=everything)
+        if not any(p.pid != cell and p.started > young and command(p.pid) == own for p in found):
             return
         time.sleep(0.005)
 

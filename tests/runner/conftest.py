@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
-from .harness import Room, Zygote
+from .harness import UNSHARE, Room, Zygote
 
 
 @pytest.fixture(scope="session")
@@ -28,9 +30,19 @@ def cold_room(tmp_path):
     room.close()
 
 
-@pytest.fixture(params=["forked", "cold"])
+def namespaces_work() -> bool:
+    try:
+        return subprocess.run([*UNSHARE, "true"], capture_output=True, timeout=20).returncode == 0
+    except OSError:
+        return False
+
+
+@pytest.fixture(params=["forked", "cold", "init"])
 def any_room(request, tmp_path, zygote):
-    """Both ways."""
-    room = Room(tmp_path, **({"zygote": zygote} if request.param == "forked" else {}))
+    """All ways to start."""
+    if request.param == "init" and not namespaces_work():
+        pytest.skip("no user namespaces here")
+    options = {"forked": {"zygote": zygote}, "cold": {}, "init": {"init": True}}
+    room = Room(tmp_path, **options[request.param])
     yield room
     room.close()

@@ -18,6 +18,17 @@ from typing import Any
 from dagger_kernel.runner.packets import FrameReader
 from dagger_kernel.runner.protocol import encode
 
+UNSHARE = [
+    "unshare",
+    "--user",
+    "--map-root-user",
+    "--pid",
+    "--fork",
+    "--mount-proc",
+    "--kill-child",
+]
+"""A pid namespace of the runner's own, as the embedded engine makes one."""
+
 REPO = Path(__file__).resolve().parents[2]
 
 
@@ -139,6 +150,7 @@ class Runner:
         root: Path,
         *,
         zygote: Zygote | None = None,
+        init: bool = False,
         preload: str = "",
         env: dict[str, str] | None = None,
     ):
@@ -155,8 +167,16 @@ class Runner:
         else:
             arguments = ["--fd", str(theirs.fileno()), "--nonce", self.nonce, "--preload", preload]
             arguments += ["--state-dir", str(self.state), "--home", str(self.home)]
+            if init:
+                arguments.append("--init")
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "dagger_kernel.runner", *arguments],
+                [
+                    *(UNSHARE if init else []),
+                    sys.executable,
+                    "-m",
+                    "dagger_kernel.runner",
+                    *arguments,
+                ],
                 pass_fds=[theirs.fileno()],
                 cwd=self.home,
                 env=environment(env or {}),

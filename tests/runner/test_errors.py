@@ -96,18 +96,18 @@ def test_segfault(room):
     assert room.run("(v, 'w' in globals())").result == "(7, False)"
 
 
-def test_hard_exits(room):
-    result = room.run("print('text', flush=True)\nimport os\nos._exit(4)")
+def test_hard_exits(any_room):
+    result = any_room.run("print('text', flush=True)\nimport os\nos._exit(4)")
     assert (result.status, result.done["exit_code"]) == ("error", 4)
     assert result.stdout == "text\n"
-    result = room.run("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    result = any_room.run("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
     assert result.done["exit_code"] == -9
-    result = room.run("import os\nos._exit(0)")
+    result = any_room.run("import os\nos._exit(0)")
     assert result.status == "error"
 
 
-def test_killing_the_parent_is_no_way_out(room):
-    result = room.run("import os, signal\nos.kill(os.getppid(), signal.SIGTERM)\n'still here'")
+def test_killing_the_parent_is_no_way_out(any_room):
+    result = any_room.run("import os, signal\nos.kill(os.getppid(), signal.SIGTERM)\n'still here'")
     assert result.result == "'still here'"
 
 

@@ -83,22 +83,22 @@ def test_own_signal_handler(room):
     assert result.status == "ok"
 
 
-def test_c_code_that_does_not_notice_is_ended(room):
-    room.run("base = 3")
+def test_c_code_that_does_not_notice_is_ended(any_room):
+    any_room.run("base = 3")
     result = interrupted(
-        room,
+        any_room,
         "base = 4\nimport ctypes\nlibc = ctypes.CDLL(None)\nmutex = ctypes.create_string_buffer(128)\n"
         "libc.pthread_mutex_lock(mutex)\nlibc.pthread_mutex_lock(mutex)",
     )
     assert result.status == "interrupted"
     assert result.error["ename"] == "KeyboardInterrupt"
     assert "did not notice" in result.error["evalue"]
-    assert room.run("base").result == "3"
+    assert any_room.run("base").result == "3"
 
 
-def test_second_interrupt_kills(room):
+def test_second_interrupt_kills(any_room):
     result = interrupted(
-        room,
+        any_room,
         "import time\nwhile True:\n    try:\n        time.sleep(60)\n    except KeyboardInterrupt:\n        pass",
         again=True,
     )
