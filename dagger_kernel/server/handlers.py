@@ -7,6 +7,7 @@ something: action ``execute``) and answers only about sandboxes of the user who 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -47,7 +48,7 @@ class SandboxesHandler(SandboxHandler):
     async def get(self) -> None:
         """List them, newest first."""
         notebook = self.get_query_argument("notebook", None, strip=False)
-        names = None if notebook is None else self._names(notebook)
+        names = None if notebook is None else await self._names(notebook)
         found = await self.call(self.service.sandboxes, self.owner, names)
         self.write_json({"sandboxes": found})
 
@@ -59,22 +60,29 @@ class SandboxesHandler(SandboxHandler):
         notebook = body.get("notebook") if isinstance(body, dict) else None
         if not isinstance(notebook, str) or not notebook or "\0" in notebook:
             raise ApiError(400, "ValueError", "The body must be JSON with a notebook.")
-        created = await self.call(self.service.begin, self.owner, self._names(notebook)[0])
+        created = await self.call(self.service.begin, self.owner, (await self._names(notebook))[0])
         self.write_json(created, 201)
 
-    def _names(self, notebook: str) -> list[str]:
+    async def _names(self, notebook: str) -> list[str]:
         """Return the names a kernel may have logged a notebook by, the likeliest first.
 
         JupyterLab knows the notebook by its path in the contents manager; the kernel was told the
-        path on disk (`JPY_SESSION_NAME`), made in the same way as here.
+        path on disk (`JPY_SESSION_NAME`), made in the same way as here. A kernel that still runs
+        after the notebook was renamed knows the old path.
         """
         if "\0" in notebook:
             raise ApiError(400, "ValueError", "The notebook's path holds a NUL byte.")
-        try:
+        names = [notebook]
+        with contextlib.suppress(web.HTTPError):  # no such path
             directory = self.kernel_manager.cwd_for_path(os.path.dirname(notebook))
-        except web.HTTPError:  # no such path
-            return [notebook]
-        return [os.path.join(directory, os.path.basename(notebook)), notebook]
+            names.insert(0, os.path.join(directory, os.path.basename(notebook)))
+        with contextlib.suppress(web.HTTPError, KeyError):  # no kernel runs for it
+            session = await self.session_manager.get_session(path=notebook)
+            kernel = self.kernel_manager.get_kernel(session["kernel"]["id"])
+            told = (getattr(kernel, "_launch_args", None) or {}).get("env", {})
+            if running := told.get("JPY_SESSION_NAME"):
+                names.insert(0, running)
+        return list(dict.fromkeys(names))
 
 
 class OneSandboxHandler(SandboxHandler):
@@ -106,6 +114,20 @@ class InheritedHandler(SandboxHandler):
     async def get(self, sandbox_id: str) -> None:
         """List the steps."""
         self.write_json(await self.call(self.service.inherited, self.owner, sandbox_id))
+
+
+class CachedHandler(SandboxHandler):
+    """Which steps would not be replayed."""
+
+    @web.authenticated
+    @authorized("read")
+    async def get(self, sandbox_id: str) -> None:
+        """List the ids of the steps whose states the engine holds now."""
+        tip = await self.call(self.service.tip, self.owner, sandbox_id)
+        try:
+            self.write_json({"cached": await self.states.cached(tip)})
+        except DaggerKernelError as error:
+            raise ApiError.of(error) from error
 
 
 class StepHandler(SandboxHandler):
@@ -464,6 +486,7 @@ HANDLERS: list[tuple[str, type[SandboxHandler]]] = [
     (SANDBOX + r"/?", OneSandboxHandler),
     (SANDBOX + r"/steps/?", StepsHandler),
     (SANDBOX + r"/inherited/?", InheritedHandler),
+    (SANDBOX + r"/cached/?", CachedHandler),
     (SANDBOX + r"/steps/(?P<name>" + STEP + r")/?", StepHandler),
     (SANDBOX + r"/steps/(?P<name>" + STEP + r")/restore/?", RestoreHandler),
     (SANDBOX + r"/artifacts/?", ArtifactsHandler),

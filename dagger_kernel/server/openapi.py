@@ -126,6 +126,7 @@ SCHEMAS: dict[str, Schema] = {
             "skipped": _list(_object({"name": TEXT, "size": _maybe(COUNT), "why": TEXT})),
         }
     ),
+    "Cached": _object({"cached": _list(TEXT)}),
     "Restored": _object({"step": COUNT, "key": TEXT}),
     "Status": _object(
         {
@@ -256,6 +257,13 @@ PATHS: dict[str, dict[str, Schema]] = {
     },
     "/sandboxes/{id}/inherited": {
         "get": _operation("The steps of other sandboxes that a fork continues.", "Steps", ID)
+    },
+    "/sandboxes/{id}/cached": {
+        "get": _operation(
+            "The steps (of the last 500) whose states the engine holds, so that they need no replay.",
+            "Cached",
+            ID,
+        )
     },
     "/sandboxes/{id}/steps/{step}": {
         "get": _operation("One step with source and outputs.", "StepDetail", ID, SEQ)

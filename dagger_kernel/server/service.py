@@ -362,6 +362,20 @@ class StateFiles:
                 return info.kind, info.size
         raise FileNotFoundError(path)
 
+    async def cached(self, step: Step | None) -> list[str]:
+        """Return the ids of a chain's last steps whose states the engine holds now.
+
+        What is not among them would be replayed when it is needed.
+        """
+        engine = await self.engine()
+        if engine is None or step is None:
+            return []
+        rows = await asyncio.to_thread(self._service.chain, step)
+        try:
+            return [one.id for one, _ in rows[-PAGE:] if await engine.has(one.key)]
+        except EngineError:
+            return []
+
     async def restore(self, step: Step) -> None:
         """Make the state after a step exist, by replay where it is not cached.
 

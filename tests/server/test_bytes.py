@@ -408,6 +408,17 @@ async def test_reads_any_file_of_a_state_the_engine_holds(site, sandbox, held):
     assert (await site.fetch(f"/sandboxes/{sandbox}/files/none/deeper")).code == 404
 
 
+async def test_tells_which_steps_need_no_replay(site, sandbox, held, monkeypatch):
+    second = site.cell(sandbox, "2")
+
+    async def has(key):
+        return key == second.key
+
+    monkeypatch.setattr(held, "has", has)
+    assert (await site.json(f"/sandboxes/{sandbox}/cached"))["cached"] == [second.id]
+    assert (await site.json(f"/sandboxes/{site.sandbox()}/cached"))["cached"] == []
+
+
 async def test_the_engine_is_released_with_the_server(site, held):
     await site.extension.stop_extension()
     assert held.closed

@@ -22,6 +22,7 @@ READS = [
     "/sandboxes/{id}/steps",
     "/sandboxes/{id}/steps/1",
     "/sandboxes/{id}/inherited",
+    "/sandboxes/{id}/cached",
     "/sandboxes/{id}/artifacts",
     "/sandboxes/{id}/artifacts/1/chart.png",
     "/sandboxes/{id}/archive",
@@ -384,3 +385,44 @@ async def test_uploads_are_known_files(site, sandbox):
     response = await site.fetch(f"/sandboxes/{sandbox}/artifacts/2/attachments/q%203.csv")
     assert response.body == b"a,b\n"
     assert response.headers["Content-Type"] == "text/csv; charset=utf-8"
+
+
+async def test_finds_the_sandbox_of_a_renamed_notebook_while_its_kernel_runs(site, monkeypatch):
+    mine = site.sandbox(notebook=str(site.root / "before.ipynb"))
+
+    class Kernel:
+        _launch_args = {"env": {"JPY_SESSION_NAME": str(site.root / "before.ipynb")}}
+
+    async def get_session(**query):
+        assert query == {"path": "after.ipynb"}
+        return {"kernel": {"id": "k"}}
+
+    monkeypatch.setattr(site.app.session_manager, "get_session", get_session)
+    monkeypatch.setattr(site.app.kernel_manager, "get_kernel", lambda identity: Kernel())
+    found = await site.json("/sandboxes?notebook=after.ipynb")
+    assert [item["id"] for item in found["sandboxes"]] == [mine]
+
+
+class TestOwners:
+    def ask(self, site, who, provider, monkeypatch, mode="auto", hub=""):
+        from jupyter_server.auth import User
+
+        monkeypatch.setenv("JUPYTERHUB_USER", hub)
+        monkeypatch.setattr(site.extension, "owner_from", mode)
+        return site.extension.owner_of(User(username=who), provider)
+
+    async def test_a_token_is_the_account(self, site, monkeypatch):
+        from jupyter_server.auth.identity import PasswordIdentityProvider
+
+        monkeypatch.setattr("getpass.getuser", lambda: "account")
+        token = PasswordIdentityProvider()
+        assert self.ask(site, "random", token, monkeypatch) == "account"
+        assert self.ask(site, "random", token, monkeypatch, "user") == "random"
+
+    async def test_people_are_themselves(self, site, monkeypatch):
+        people = site.app.identity_provider
+        monkeypatch.setattr("getpass.getuser", lambda: "jovyan")
+        assert self.ask(site, "alice", people, monkeypatch) == "alice"
+        assert self.ask(site, "alice", people, monkeypatch, "server") == "jovyan"
+        assert self.ask(site, "alice", people, monkeypatch, hub="alice") == "jovyan"
+        assert self.ask(site, "bob", people, monkeypatch, hub="alice") == "bob"
