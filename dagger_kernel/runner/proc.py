@@ -148,11 +148,13 @@ def let_start(root: int, cell: int, *, everything: bool) -> None:
 
     Only then their names say something, and helpers are known as such.
     """
-    own = command(cell)
-    for _ in range(50):
+    unnamed = (command(cell), b"")  # before the new program, and while it is loaded
+    for _ in range(200):
         young = time.clock_gettime(time.CLOCK_BOOTTIME) - 1.0
         found = below(root, everything=everything)
-        if not any(p.pid != cell and p.started > young and command(p.pid) == own for p in found):
+        if not any(
+            p.pid != cell and p.started > young and command(p.pid) in unnamed for p in found
+        ):
             return
         time.sleep(0.005)
 
