@@ -95,6 +95,8 @@ class StatePickler(pickle.Pickler):
         """Ids of objects saved by name: two components may both name them unlinked."""
         self.unlinked: list[Any] = []
         """Immutable objects which may be saved twice; kept alive, as ids are compared."""
+        self.copy_on_write: set[int] = set()
+        """Ids of memory that frames share until one is written to: sharing it links no variables."""
         self.detached: set[int] = set()
         """Ids of arrays which are saved apart from the memory they view."""
         self.lost: list[tuple[str, str, int]] = []

@@ -229,13 +229,18 @@ class Saver:
     def _group(self) -> list[list[str]]:
         """Sets of nodes to save together: linked by sharing, or referring to each other."""
         groups = Groups()
-        first: dict[int, str] = {}
+        sharers: dict[int, list[str]] = {}
+        seen: set[int] = set()  # ids of what somebody may write to in place
         for key, dump in self._dumps.items():
             groups.find(key)
             for number in dump.shared:
-                other = first.setdefault(number, key)
-                if other is not key:
-                    groups.union(other, key)
+                sharers.setdefault(number, []).append(key)
+                if number not in dump.pickler.copy_on_write:
+                    seen.add(number)
+        for number in seen:
+            one, *others = sharers[number]
+            for other in others:
+                groups.union(one, other)
         while True:
             edges: dict[str, set[str]] = {}
             for key, dump in self._dumps.items():

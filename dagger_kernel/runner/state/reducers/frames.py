@@ -21,6 +21,11 @@ def reduce_block(pickler: StatePickler, block: Any) -> Any:
     """Save a block of a frame with the record of who shares its memory."""
     placement = block.mgr_locs
     where = placement.as_slice if placement.is_slice_like else placement.as_array
+    memory: Any = block.values
+    while memory is not None:
+        pickler.copy_on_write.add(id(memory))
+        memory = getattr(memory, "base", None)
+    pickler.copy_on_write.add(id(block.refs))
     pickler.modules.add("pandas")
     return (rebuild_block, (type(block), block.values, where, block.ndim, block.refs))
 
@@ -59,7 +64,14 @@ def rebuild_refs(kind: Any) -> Any:
     return kind()
 
 
-@reduces("pandas.core.indexes.base.Index")
+@reduces("pandas.core.generic.NDFrame")
+def reduce_frame(pickler: StatePickler, frame: Any) -> Any:
+    """Save a frame or series; a list that belongs to its class links it with no other."""
+    pickler.unlinked.append(type(frame)._metadata)
+    return reduce_foreign(pickler, frame)
+
+
+@reduces("pandas.core.indexes.base.Index", "pandas.Index")
 def reduce_index(pickler: StatePickler, index: Any) -> Any:
     """Save an index; its data never changes, so sharing it links nothing."""
     from pandas.core.indexes.base import _new_Index
