@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ENGINES = ("local", "dagger")
 NO_BLOBS: Any = None
+SLOW_SECONDS = 0.5
 COLORS = {checks.OK: "green", checks.NOTE: "yellow", checks.MISSING: "red"}
 
 
@@ -40,6 +41,8 @@ def run(*, measure: bool | None, as_json: bool) -> None:
         for name in ENGINES:
             needed = name in wanted and not usable
             found.append(checks.of_engine(name, engines[name], needed=needed))
+            if engines[name].get("step_seconds", 0) > SLOW_SECONDS:
+                found.append(_slow(name, engines[name]["step_seconds"]))
     ok = bool(usable) and all(one.state != checks.MISSING for one in found)
     if as_json:
         report = {"ok": ok, "checks": [asdict(one) for one in found], "engines": engines}
@@ -47,6 +50,17 @@ def run(*, measure: bool | None, as_json: bool) -> None:
     else:
         _print(found, engines, usable, ok=ok)
     sys.exit(ExitCode.OK if ok else ExitCode.PROBLEM)
+
+
+def _slow(name: str, seconds: float) -> checks.Check:
+    causes = "The machine is busy, or its disk is slow."
+    if name == "dagger":
+        causes += (
+            " Custom CA certificates on the engine's host add about a second to every step: give them to "
+            "the sandbox by DAGGER_KERNEL_CA_BUNDLE instead."
+        )
+    found = f"one step takes {output.human_seconds(seconds)}, which is slow"
+    return checks.Check(name=f"{name} engine", state=checks.NOTE, found=found, remedy=causes)
 
 
 async def _look_at(name: str, settings: Settings, measure: bool | None) -> dict[str, Any]:

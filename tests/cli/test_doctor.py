@@ -57,6 +57,14 @@ def test_measured_time_is_shown(cli, engines):
     assert "One step on the local engine: 21 ms" in cli("doctor").out
 
 
+def test_a_slow_step_is_noted_with_its_likely_cause(cli, engines):
+    engines["dagger"] = {"available": True, "reasons": [], "remedies": [], "step_seconds": 1.2}
+    ran = cli("doctor")
+    assert ran.code == 0
+    assert "one step takes 1.20 s, which is slow" in ran.out
+    assert "CA certificates" in ran.out
+
+
 def test_switched_off(cli, engines, monkeypatch):
     monkeypatch.setenv("DAGGER_KERNEL_ENABLED", "false")
     ran = cli("doctor")

@@ -65,3 +65,12 @@ def test_no_committed_file_names_a_machine():
         text = path.read_text("utf-8", errors="ignore")
         found += [f"{name}: {word}" for word in words if word in text]
     assert not found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_that_are_named_exist(page):
+    for name in re.findall(
+        r"(?<![/\w])(?:dagger_kernel|scripts|binder|tests)/[\w./-]*\w", page.read_text("utf-8")
+    ):
+        if name.rstrip("/") != "dagger_kernel/labextension":
+            assert (ROOT / name).exists(), f"{page.name} names {name}"
