@@ -194,8 +194,8 @@ def test_the_log_agrees_with_its_model(settings):
     run_state_machine_as_test(
         Machine,
         settings=hypothesis_settings(
-            max_examples=12,
-            stateful_step_count=20,
+            max_examples=10,
+            stateful_step_count=18,
             deadline=None,
             derandomize=True,
             suppress_health_check=list(HealthCheck),

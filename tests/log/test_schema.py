@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ from dagger_kernel.log.database import Database
 from dagger_kernel.log.tables import SCHEMA_VERSION, metadata
 from dagger_kernel.settings import Settings
 
-from .helpers import ROOT, SQLITE, finished, run_cell, start
+from .helpers import ROOT, SQLITE, forked, run_cell
 
 
 @pytest.fixture
@@ -111,8 +112,17 @@ def test_an_empty_version_table_counts_as_no_log(empty, database):
 
 
 def test_processes_that_open_a_new_log_together_make_it_once(empty):
-    processes = [start("open_log.py", empty) for _ in range(6)]
-    assert {finished(process).strip() for process in processes} == {"opened"}
+    def work(writer):
+        log = open_log(empty)
+        log.create_sandbox("process")
+        log.close()
+        os.write(writer, b"opened")
+
+    children = [forked(work) for _ in range(6)]
+    for child, stream in children:
+        with stream:
+            assert stream.read() == "opened"
+        os.waitpid(child, 0)
     log = open_log(empty)
     assert len(log.sandboxes()) == 6
     assert log.verify() == []

@@ -2,6 +2,7 @@ import os
 import signal
 import threading
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -147,16 +148,14 @@ def test_a_killed_process_frees_its_place(settings, slots, limits):
 
 
 def test_processes_run_in_the_order_they_came(settings):
-    processes = [start("hold_slot.py", settings, "local", 2, 3) for _ in range(6)]
+    processes = [start("hold_slot.py", settings, "local", 1, 2) for _ in range(4)]
     # Each has its ticket before the next comes.
     said = [go(process) for process in processes]
-    assert said == ["runs\n", "runs\n", "place 1\n", "place 2\n", "place 3\n", "refused 2 3\n"]
-    for number in (0, 1, 2):
-        tell(processes[number])
-        lines = iter(processes[number + 2].stdout.readline, "runs\n")
-        assert list(lines)[-1:] == ["place 0\n"]
-    for process in processes[3:5]:
-        tell(process)
+    assert said == ["runs\n", "place 1\n", "place 2\n", "refused 1 2\n"]
+    for before, after in pairwise(processes[:3]):
+        tell(before)
+        assert list(iter(after.stdout.readline, "runs\n"))[-1:] == ["place 0\n"]
+    tell(processes[2])
     for process in processes:
         finished(process)
 
