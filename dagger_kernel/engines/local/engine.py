@@ -208,6 +208,7 @@ class LocalEngine(Engine):
                 "network": self._settings.network,
                 "nonce": nonce,
                 "warm": True,
+                "processes": self._settings.processes,
                 "shm_bytes": self._settings.memory_bytes,
                 "seccomp": base64.b64encode(seccomp.program()).decode("ascii"),
             }

@@ -30,10 +30,13 @@ UID = 1000
 OOM_SCORE = 800
 """Out of memory, the kernel ends cells before it ends notebook servers and databases."""
 
-PROC_KEPT = frozenset(
-    ("cgroups", "cpuinfo", "devices", "filesystems", "loadavg", "meminfo", "mounts", "net", "self", "stat")
-    + ("swaps", "sys", "sysvipc", "thread-self", "uptime", "version", "vmstat")
-)
+RESERVED_PIDS = 512
+"""Numbers beyond those of the cell: the kernel hands out those below 300 only once."""
+
+PROC_KEPT = frozenset((
+    "cgroups", "cpuinfo", "devices", "filesystems", "loadavg", "meminfo", "mounts", "net", "self",
+    "stat", "swaps", "sys", "sysvipc", "thread-self", "uptime", "version", "vmstat",
+))  # fmt: skip
 """What of /proc a room sees beside its processes: all that programs ask for, nothing that describes the
 machine's devices, keys, locks, kernel addresses or command line."""
 
@@ -49,7 +52,7 @@ def enter(request: Mapping[str, Any], announce: Callable[[socket.socket], None])
     request
         ``lowers`` (layer directories below `LAYERS`, top first), ``upper`` and
         ``work`` (below `LAYERS`), ``network`` (``none``, ``proxy`` or ``host``), ``shm_bytes`` (size of
-        /dev/shm), ``seccomp`` (a BPF program in base64, or nothing).
+        /dev/shm), ``processes`` (how many a cell may have), ``seccomp`` (a BPF program in base64, or nothing).
     announce
         Takes the room's listening socket, for the proxy outside to accept on.
 
@@ -79,6 +82,7 @@ def enter(request: Mapping[str, Any], announce: Callable[[socket.socket], None])
         sc.mount(None, scratch, None, sc.MS_BIND | sc.MS_REMOUNT | sc.MS_RDONLY | sc.MS_NOSUID)
     writable = _detached_proc()
     try:
+        _limit_processes(writable, int(request["processes"]))
         _narrow_proc()
         _become_user(writable)
     finally:
@@ -124,6 +128,21 @@ def _detached_proc() -> int:
         return os.open(ROOT, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     finally:
         sc.umount(ROOT)
+
+
+def _limit_processes(proc: int, processes: int) -> None:
+    """Bound the numbers of this pid namespace: root's processes heed no ``RLIMIT_NPROC``.
+
+    Until Linux 6.14 the number is the whole machine's, which is not ours to change.
+    """
+    major, minor = (int(part) for part in os.uname().release.split(".")[:2])
+    if (major, minor) < (6, 14):
+        return
+    file = os.open("sys/kernel/pid_max", os.O_WRONLY | os.O_CLOEXEC, dir_fd=proc)
+    try:
+        os.write(file, str(RESERVED_PIDS + 2 * processes).encode("ascii"))
+    finally:
+        os.close(file)
 
 
 def _narrow_proc() -> None:
