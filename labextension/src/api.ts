@@ -28,6 +28,14 @@ export class SandboxApi implements ISandboxApi<File> {
     return (await this._json<{ sandboxes: ISandbox[] }>(path)).sandboxes;
   }
 
+  sandbox(id: string): Promise<ISandbox> {
+    return this._json(`sandboxes/${encode(id)}`);
+  }
+
+  cached(sandbox: string): Promise<{ cached: string[] }> {
+    return this._json(`sandboxes/${encode(sandbox)}/cached`);
+  }
+
   begin(notebook: string): Promise<ISandbox> {
     return this._json('sandboxes', { notebook });
   }

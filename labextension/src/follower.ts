@@ -119,6 +119,9 @@ export class NotebookFollower {
         if (typeof told?.sandbox === 'string') {
           this._model.setLive(told.sandbox);
         }
+        if (Array.isArray(told?.drift)) {
+          told.drift.forEach(line => this._model.notify(String(line)));
+        }
         break;
       }
       case 'display_data':

@@ -46,6 +46,8 @@ export interface ILostName {
   reason: string;
   /** Number of the cell to run again, or null. */
   cell: number | null;
+  /** Whether this step lost it; else an earlier one did. */
+  isNew: boolean;
 }
 
 /** One logged event. */
@@ -111,6 +113,7 @@ export interface IUploadFile {
 /** The network, as the model needs it. */
 export interface ISandboxApi<F extends IUploadFile = IUploadFile> {
   sandboxes(notebook: string): Promise<ISandbox[]>;
+  sandbox(id: string): Promise<ISandbox>;
   begin(notebook: string): Promise<ISandbox>;
   steps(
     sandbox: string,
@@ -118,6 +121,8 @@ export interface ISandboxApi<F extends IUploadFile = IUploadFile> {
   ): Promise<{ steps: IStep[]; more: boolean }>;
   /** The steps of other sandboxes that a fork continues. */
   inherited(sandbox: string): Promise<{ steps: IStep[] }>;
+  /** The ids of the steps whose states the engine holds now. */
+  cached(sandbox: string): Promise<{ cached: string[] }>;
   step(sandbox: string, seq: number): Promise<IStepDetail>;
   status(): Promise<IStatus>;
   upload(
@@ -199,6 +204,8 @@ export interface IPanelState {
   steps: IStep[];
   results: IFileEntry[];
   attachments: IFileEntry[];
+  /** Ids of the steps whose states the engine holds; null: not asked yet. */
+  cached: ReadonlySet<string> | null;
   /** Names that the newest step says are lost. */
   lost: ILostName[];
   uploads: IUpload[];
@@ -224,11 +231,15 @@ export interface ISandboxModel {
   refresh(): Promise<void>;
   /** Read engine and limits again. */
   refreshStatus(): Promise<void>;
+  /** Ask the engine which states it holds. */
+  refreshCached(): Promise<void>;
   /** Show another sandbox of the notebook; null: the newest. */
   show(sandbox: string | null): Promise<void>;
   detail(step: IStep): Promise<IStepDetail>;
   upload(files: IUploadFile[]): Promise<void>;
   cancelUpload(id: number): void;
+  /** Tell something until it is dismissed. */
+  notify(notice: string): void;
   dismiss(notice: string): void;
   /** Make the notebook's next start continue an older sandbox. */
   reopen(sandbox: string): Promise<void>;

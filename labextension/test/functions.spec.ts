@@ -107,8 +107,8 @@ describe('files', () => {
       ]
     };
     expect(lostNames(step(1, { state: report }))).toEqual([
-      { name: 'f', type: 'file', reason: 'open', cell: 3 },
-      { name: 'g', type: '', reason: '', cell: null }
+      { name: 'f', type: 'file', reason: 'open', cell: 3, isNew: true },
+      { name: 'g', type: '', reason: '', cell: null, isNew: true }
     ]);
     expect(lostNames(step(1, { state: { lost: 3 } }))).toEqual([]);
     expect(lostNames(undefined)).toEqual([]);

@@ -75,6 +75,12 @@ class FakeApi implements ISandboxApi {
       () => this.all[notebook] ?? []
     );
   }
+  sandbox(id: string) {
+    return this._answer(`sandbox ${id}`, () => sandbox(id));
+  }
+  cached(id: string) {
+    return this._answer(`cached ${id}`, () => ({ cached: ['s1'] }));
+  }
   begin(notebook: string) {
     return this._answer(`begin ${notebook}`, () => {
       this.all[notebook] = [sandbox('begun')];
@@ -279,6 +285,26 @@ describe('SandboxModel', () => {
     await model.show(null);
     expect(model.state.sandbox?.id).toBe('two');
     expect(model.state.pinned).toBe(false);
+  });
+
+  it('shows the sandbox of another notebook that the kernel was told to use', async () => {
+    await model.setNotebook('a.ipynb');
+    api.log.elsewhere = [step(1, { sandbox: 'elsewhere' })];
+    model.setLive('elsewhere');
+    await clock.fire();
+    expect(model.state.sandbox?.id).toBe('elsewhere');
+  });
+
+  it('knows which steps are cached, for this sandbox only', async () => {
+    await model.refreshCached();
+    expect(model.state.cached).toBeNull();
+    await model.setNotebook('a.ipynb');
+    await model.refreshCached();
+    expect(model.state.cached?.has('s1')).toBe(true);
+    await model.refresh();
+    expect(model.state.cached?.has('s1')).toBe(true);
+    await model.setNotebook('new.ipynb');
+    expect(model.state.cached).toBeNull();
   });
 
   it('reads again while a cell runs, and when it has ended', async () => {

@@ -208,7 +208,7 @@ async def test_continues_from_an_earlier_step(lab, screen):
 
 
 async def test_a_lost_variable_is_told_with_the_cell_to_run(lab, screen):
-    source = "handle = open('/etc/hostname'); kept = 1"
+    source = "import socket; handle = socket.socket(); kept = 1"
     await screen.open(lab.notebook("lost.ipynb", [source, "kept"]))
     await screen.run(1)
     await screen.run(2)

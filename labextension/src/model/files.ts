@@ -85,7 +85,8 @@ export function lostNames(step: IStep | undefined): ILostName[] {
       name: String(item.name),
       type: String(item.type ?? ''),
       reason: String(item.reason ?? ''),
-      cell: typeof item.cell === 'number' ? item.cell : null
+      cell: typeof item.cell === 'number' ? item.cell : null,
+      isNew: item.new !== false
     }));
 }
 

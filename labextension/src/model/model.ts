@@ -63,6 +63,7 @@ const EMPTY: IPanelState = {
   steps: [],
   results: [],
   attachments: [],
+  cached: null,
   lost: [],
   uploads: [],
   notices: [],
@@ -193,6 +194,21 @@ export class SandboxModel<
     }
   }
 
+  async refreshCached(): Promise<void> {
+    const id = this._state.sandbox?.id;
+    if (id === undefined) {
+      return;
+    }
+    try {
+      const { cached } = await this._api.cached(id);
+      if (id === this._state.sandbox?.id) {
+        this._set({ cached: new Set(cached) });
+      }
+    } catch {
+      // A mark in the log is missing; what is wrong is told by the next reading.
+    }
+  }
+
   async upload(files: F[]): Promise<void> {
     const notebook = this._state.notebook;
     if (files.length === 0 || notebook === null) {
@@ -248,7 +264,6 @@ export class SandboxModel<
     this._set({ notices: this._state.notices.filter(one => one !== notice) });
   }
 
-  /** Tell something once. */
   notify(notice: string): void {
     this._notice([notice]);
   }
@@ -315,6 +330,14 @@ export class SandboxModel<
       return;
     }
     const sandboxes = await this._api.sandboxes(notebook);
+    const live = this._live;
+    if (live !== null && !sandboxes.some(one => one.id === live)) {
+      // The kernel was told to use another notebook's sandbox.
+      await this._api.sandbox(live).then(
+        one => sandboxes.unshift(one),
+        () => undefined
+      );
+    }
     const sandbox = this._choose(sandboxes);
     if (generation !== this._generation) {
       return;
@@ -344,6 +367,7 @@ export class SandboxModel<
       sandboxes,
       pinned,
       steps,
+      cached: same ? this._state.cached : null,
       ...collectFiles(steps),
       lost: lostNames(lastReport(steps)),
       offline: false,
@@ -540,8 +564,16 @@ export function currentIds(steps: IStep[]): Set<string> {
 }
 
 function cleared(): Partial<IPanelState> {
-  const { steps, results, attachments, lost } = EMPTY;
-  return { steps, results, attachments, lost, offline: false, error: '' };
+  const { steps, results, attachments, cached, lost } = EMPTY;
+  return {
+    steps,
+    results,
+    attachments,
+    cached,
+    lost,
+    offline: false,
+    error: ''
+  };
 }
 
 function textOf(error: unknown): string {

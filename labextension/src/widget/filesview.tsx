@@ -44,7 +44,11 @@ export function FilesView(props: {
   const drop = (event: React.DragEvent) => {
     event.preventDefault();
     setOver(false);
-    void model.upload(filesOf(event.dataTransfer));
+    const { files, folders } = contentOf(event.dataTransfer);
+    folders.forEach(name =>
+      model.notify(trans.__('%1 is a folder; drop its files.', name))
+    );
+    void model.upload(files);
   };
   const selected = all.filter(one => chosen.has(fileKey(one)) && one.blob);
   const toggle = (keys: string[], on: boolean) => {
@@ -104,21 +108,6 @@ export function FilesView(props: {
         )}
       </div>
       <Uploads uploads={state.uploads} />
-      {state.notices.map(notice => (
-        <Notice
-          key={notice}
-          kind="warning"
-          action={
-            <IconButton
-              icon={closeIcon}
-              label={trans.__('Dismiss')}
-              onClick={() => model.dismiss(notice)}
-            />
-          }
-        >
-          {notice}
-        </Notice>
-      ))}
       <Section
         title={trans.__('Results')}
         files={state.results}
@@ -146,13 +135,24 @@ export function FilesView(props: {
   );
 }
 
-/** Files of a drop; folders have no content of their own. */
-function filesOf(transfer: DataTransfer): File[] {
-  const items = Array.from(transfer.items ?? []);
-  const folders = items.map(
-    item => item.webkitGetAsEntry?.()?.isDirectory ?? false
+/** Files and folders of a drop. */
+function contentOf(transfer: DataTransfer): {
+  files: File[];
+  folders: string[];
+} {
+  const entries = Array.from(transfer.items ?? []).map(item =>
+    item.webkitGetAsEntry?.()
   );
-  return Array.from(transfer.files).filter((_, index) => !folders[index]);
+  const files: File[] = [];
+  const folders: string[] = [];
+  Array.from(transfer.files).forEach((file, index) => {
+    if (entries[index]?.isDirectory) {
+      folders.push(file.name);
+    } else {
+      files.push(file);
+    }
+  });
+  return { files, folders };
 }
 
 /** Identifies a file in the panel. */

@@ -3,7 +3,7 @@
 import { addIcon, copyIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
-import { durationOf, lostNames, usageOf } from '../model/files';
+import { durationOf, lostNames } from '../model/files';
 import {
   formatDuration,
   formatPath,
@@ -30,8 +30,13 @@ export function LogView(props: {
   onOpen: (id: string | null) => void;
 }): JSX.Element {
   const { state } = props;
-  const { trans } = usePanel();
+  const { model, trans } = usePanel();
   const [shown, setShown] = React.useState(ROWS);
+  const last = state.steps[state.steps.length - 1];
+  React.useEffect(
+    () => void model.refreshCached(),
+    [last?.id, last?.status, state.sandbox?.id]
+  );
   const current = React.useMemo(() => currentIds(state.steps), [state.steps]);
   if (state.steps.length === 0) {
     return (
@@ -78,7 +83,7 @@ function StepRow(props: {
   const status = statusOf(step, state);
   const duration = durationOf(step);
   const id = React.useId();
-  const lost = lostNames(step).length;
+  const lost = lostNames(step).filter(item => item.isNew).length;
   const own = step.sandbox === state.sandbox?.id;
   return (
     <li
@@ -102,7 +107,15 @@ function StepRow(props: {
             </span>
             {kindText(step, trans)}
             {duration !== undefined && <span>{formatDuration(duration)}</span>}
-            {replayText(step, trans)}
+            {state.cached?.has(step.id) && (
+              <span
+                title={trans.__(
+                  'The engine holds the state after this step; it need not be replayed.'
+                )}
+              >
+                {trans.__('cached')}
+              </span>
+            )}
             {step.files.length > 0 && (
               <span>{trans._n('%1 file', '%1 files', step.files.length)}</span>
             )}
@@ -173,19 +186,6 @@ function kindText(step: IStep, trans: Trans): JSX.Element | null {
     case 'rewind':
       return <span>{trans.__('back to an earlier step')}</span>;
   }
-}
-
-/** How the state before a step came to be, where the engine says so. */
-function replayText(step: IStep, trans: Trans): JSX.Element | null {
-  const replayed = usageOf(step, 'replayed_steps') ?? 0;
-  if (replayed > 0) {
-    return (
-      <span>{trans._n('%1 step replayed', '%1 steps replayed', replayed)}</span>
-    );
-  }
-  return step.usage['cached'] === true ? (
-    <span>{trans.__('cached')}</span>
-  ) : null;
 }
 
 function StepDetail(props: { step: IStep; own: boolean }): JSX.Element {
@@ -322,7 +322,7 @@ function changeText(
 function StateChange(props: { step: IStep }): JSX.Element | null {
   const { trans } = usePanel();
   const saved = namesOf(props.step.state['saved']);
-  const lost = lostNames(props.step);
+  const lost = lostNames(props.step).filter(item => item.isNew);
   if (saved.length === 0 && lost.length === 0) {
     return null;
   }

@@ -1,6 +1,6 @@
 /** The side panel: three tabs over one model. */
 
-import { ReactWidget, refreshIcon } from '@jupyterlab/ui-components';
+import { closeIcon, ReactWidget, refreshIcon } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 
@@ -138,6 +138,21 @@ export function PanelBody(props: IBodyProps): JSX.Element {
           {trans.__('You look at an older sandbox of this notebook.')}
         </Notice>
       )}
+      {state.notices.map(notice => (
+        <Notice
+          key={notice}
+          kind="warning"
+          action={
+            <IconButton
+              icon={closeIcon}
+              label={trans.__('Dismiss')}
+              onClick={() => model.dismiss(notice)}
+            />
+          }
+        >
+          {notice}
+        </Notice>
+      ))}
       <Tabs {...props} />
       <div
         id={`dk-view-${tab}`}
@@ -170,7 +185,9 @@ function KernelState(props: { state: IPanelState }): JSX.Element {
       {state.kernel === 'busy' && (
         <span className="dk-Spinner" aria-hidden="true" />
       )}
-      {text}
+      <span className="dk-Kernel-text" title={text}>
+        {text}
+      </span>
     </span>
   );
 }
