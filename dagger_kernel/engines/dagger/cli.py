@@ -81,11 +81,14 @@ async def probe_host(runner_host: str) -> None:
             else:
                 return  # the command knows more schemes, such as docker-container://
     except (OSError, ValueError) as error:  # a TimeoutError is an OSError
-        why = getattr(error, "strerror", None) or (
-            f"no answer within {PROBE_SECONDS:g} s" if isinstance(error, TimeoutError) else error
-        )
         if isinstance(error, socket.gaierror):
-            why = f"unknown host ({why})"
+            why = f"unknown host ({error.strerror})"
+        elif isinstance(error, OSError) and error.errno:
+            why = os.strerror(error.errno)
+        elif isinstance(error, TimeoutError):
+            why = f"no answer within {PROBE_SECONDS:g} s"
+        else:
+            why = str(error)
         raise EngineConnectionError(
             f"No Dagger engine answers at {runner_host}: {why}.",
             engine=faults.NAME,

@@ -28,7 +28,8 @@ EPOCH = "DAGGER_KERNEL_EPOCH"
 
 VOLATILE = frozenset(
     (
-        "UV_DEFAULT_INDEX", "PIP_INDEX_URL", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy",
+        "UV_DEFAULT_INDEX", "PIP_INDEX_URL", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy",
+        "https_proxy", "no_proxy",
     )
 )  # fmt: skip
 """Where packages come from does not change what a step is: another proxy must not make every replay cold."""
