@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 TICK = os.sysconf("SC_CLK_TCK")
 
+CROWD = 20
+"""Processes from which on they are ended together, so that none escapes by forking."""
+
 HELPERS = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver", b"loky")
 """Command lines of helpers that libraries leave behind on purpose; nobody needs to hear of them."""
 
@@ -168,21 +171,32 @@ def kill_below(root: int, spare: frozenset[int], *, everything: bool) -> list[st
         Names of what was killed, helpers left out.
     """
     names: dict[int, str] = {}
-    deadline = time.monotonic() + 2.0
+    deadline = time.monotonic() + 5.0
     while time.monotonic() < deadline:
         left = [p for p in below(root, everything=everything) if p.pid not in spare]
         if not left:
             break
+        if len(left) > CROWD and everything and not spare:
+            _send(-1, signal.SIGKILL)  # all but ourselves, in one go
+        elif len(left) > CROWD:
+            # Stopped ones fork no more: else new ones come while the old are killed.
+            for process in left:
+                _send(process.pid, signal.SIGSTOP)
+            left = [p for p in below(root, everything=everything) if p.pid not in spare]
         for process in left:
             if process.pid not in names and not is_helper(process.pid):
                 names[process.pid] = process.name
-            try:
-                os.kill(process.pid, signal.SIGKILL)
-            except OSError:
-                pass
+            _send(process.pid, signal.SIGKILL)
         reap(spare)
         time.sleep(0.001)
     return list(names.values())
+
+
+def _send(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        pass  # it has just ended
 
 
 def reap(spare: frozenset[int] = frozenset()) -> float:

@@ -21,6 +21,9 @@ GRACE = 2.0
 DEAF = 1.0
 """Seconds after which an interrupt that reached no Python code ends the process."""
 
+BOMB = 500
+"""Processes over twice the limit from which on the cell itself is not spared."""
+
 SLACK = 32 << 20
 """Bytes over the memory limit before processes are killed."""
 
@@ -118,9 +121,20 @@ class Watch:
 
     def _overrun(self, reason: str) -> None:
         """End the cell's other processes at once; the cell itself gets a moment, if it is not the one."""
-        others = proc.kill_below(os.getpid(), frozenset([self.child.pid]), everything=self.is_init)
+        if (
+            reason == "processes"
+            and self.is_init
+            and self.processes > BOMB + 2 * self.limits[reason]
+        ):
+            # They multiply faster than they can be looked at: all go together.
+            self.verdict.limit = reason
+            self._kill(reason)
+            proc.kill_below(os.getpid(), frozenset(), everything=True)
+            return
         own = proc.memory(self.child.pid) - self._baseline
+        # The cell first: it may be the one that makes the others.
         self._strike(reason, time.monotonic())
+        others = proc.kill_below(os.getpid(), frozenset([self.child.pid]), everything=self.is_init)
         if not others or (reason == "memory" and own > self.limits["memory_bytes"]):
             self._kill(reason)
 

@@ -169,3 +169,13 @@ def test_saved_state_is_not_charged(room):
 )
 def test_no_limits(room, limits):
     assert room.run("1 + 1", limits=limits).result == "2"
+
+
+def test_generations_of_forks(any_room):
+    """Processes that multiply; they stop by themselves at 128, as root is above RLIMIT_NPROC."""
+    result = any_room.run(
+        "x = 1\nimport os, time\nfor _ in range(7):\n    try:\n        os.fork()\n    except OSError:\n        pass\ntime.sleep(30)",
+        limits={"processes": 60, "wall_seconds": 20},
+    )
+    assert (result.status, result.done["reason"]) == ("limit", "processes")
+    assert any_room.run("'alive'").result == "'alive'"

@@ -71,12 +71,3 @@ def test_forked_child_that_comes_all_the_way(any_room):
     assert sorted(result.stdout.splitlines()) == ["both 0", "both 1"]
     assert result.status == "ok"
     assert any_room.run("x").result == "1"
-
-
-def test_fork_bomb_of_a_shell(any_room):
-    result = any_room.run(
-        "import subprocess\nsubprocess.run(['bash', '-c', 'f() { sleep 0.05; f | f & }; f; sleep 20'])",
-        limits={"processes": 50, "wall_seconds": 20},
-    )
-    assert result.status in ("limit", "ok")
-    assert any_room.run("1").result == "1"
