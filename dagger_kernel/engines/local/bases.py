@@ -60,6 +60,10 @@ class Bases:
         """Return the digest of the base for new sandboxes, if one was made before."""
         return self._known.get(Recipe.wanted(self._settings, self.interpreter()))
 
+    def sources(self, digest: str) -> list[str]:
+        """Return the addresses that a base's packages came from."""
+        return Recipe.from_blob(self._blobs, digest).sources()
+
     def interpreter(self) -> Interpreter:
         """Return the interpreter that the settings lead to."""
         return find_interpreter(self._settings.python)

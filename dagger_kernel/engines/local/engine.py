@@ -53,7 +53,7 @@ class LocalEngine(Engine):
         self._zygotes: dict[str, Zygote] = {}
         self._rooms: set[LocalRoom] = set()
         self._roots: dict[str, str] = {}  # root key -> base digest
-        self._policy = Policy.of(settings)
+        self._policies: dict[str, Policy] = {}  # by base digest
 
     async def prepare(self, progress: Progress = no_progress, digest: str | None = None) -> Base:
         """Make sure a base exists and start its zygote; see `Engine.prepare`."""
@@ -61,6 +61,8 @@ class LocalEngine(Engine):
         if not found.available:
             raise EngineUnavailableError(found.reason, engine=self.name, remedy=found.remedy)
         base = await self.bases.prepare(progress, digest)
+        sources = await asyncio.to_thread(self.bases.sources, base.digest)
+        self._policies[base.digest] = Policy.of(self._settings, sources)
         self._roots[root_key(base.digest, base.runner_digest)] = base.digest
         self.layers.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._zygote(base)
@@ -227,7 +229,7 @@ class LocalEngine(Engine):
             zygote.forget(number)
             self.layers.drop(directory)
             raise
-        proxy = Proxy(self._policy)
+        proxy = Proxy(self._policies[base.digest])
         if self._settings.network == "proxy":
             await proxy.start(await zygote.listener(number))
         room = LocalRoom(

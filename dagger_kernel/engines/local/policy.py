@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import re
 import socket
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -47,7 +48,7 @@ class Policy:
     allowed
         Domain names; a name allows its subdomains too. Empty: every public host.
     trusted
-        Host and port of the administrator's package index: allowed wherever it is.
+        Hosts and ports of the package index: allowed wherever they are.
     upstream
         Host and port of the administrator's own proxy, which then resolves and connects.
     """
@@ -57,13 +58,20 @@ class Policy:
     upstream: tuple[str, int] | None = None
 
     @classmethod
-    def of(cls, settings: Settings) -> Policy:
-        """Return the policy of the settings."""
+    def of(cls, settings: Settings, sources: Iterable[str] = ()) -> Policy:
+        """Return the policy of the settings.
+
+        Parameters
+        ----------
+        sources
+            Where the base's packages came from: a mirror inside the administrator's network must serve
+            cells as it served the base's build, which was trusted.
+        """
         index = settings.index_url or first_of("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
         proxy = settings.proxy or first_of("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
-        endpoint = _endpoint(index)
+        trusted = frozenset(found for url in (index, *sources) if (found := _endpoint(url)))
         names = tuple(name.lower().strip(".") for name in settings.network_allow.split())
-        return cls(names, frozenset((endpoint,) if endpoint else ()), _endpoint(proxy))
+        return cls(names, trusted, _endpoint(proxy))
 
     async def connect(
         self, host: str, port: int

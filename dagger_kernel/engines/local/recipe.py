@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -31,6 +32,10 @@ class Recipe:
     platform: str
     packages: tuple[str, ...]
     lock: str = ""
+
+    def sources(self) -> list[str]:
+        """Return the addresses that the locked packages came from: the index and its file hosts."""
+        return sorted(set(re.findall(r'"(https?://[^"/]+)', self.lock)))
 
     def project(self) -> str:
         """Return the text of the base's ``pyproject.toml``."""

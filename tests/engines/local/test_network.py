@@ -230,3 +230,9 @@ async def test_a_cell_reaches_this_machine_only_with_the_host_network(
         assert "proxy 403" in listener.text
         assert "was not reached" in listener.text
         assert done.result.usage["hosts"]
+
+
+def test_hosts_that_the_base_came_from_are_trusted():
+    sources = ["https://mirror.internal:8443", "http://files.internal"]
+    policy = Policy.of(Settings.load(), sources)
+    assert {("mirror.internal", 8443), ("files.internal", 80)} <= policy.trusted
