@@ -17,7 +17,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SHARED = Path(os.environ.get("DAGGER_KERNEL_TEST_DATA_DIR", ROOT / ".test-data"))
-KEPT = {"DAGGER_KERNEL_RUNNER_HOST", "DAGGER_KERNEL_CLI_BIN", "DAGGER_KERNEL_BASE_PATH"}
+KEPT = {
+    f"DAGGER_KERNEL_{name}"
+    for name in ("RUNNER_HOST", "CLI_BIN", "BASE_PATH", "INDEX_URL", "PROXY", "CA_BUNDLE")
+}
 
 
 def pytest_addoption(parser):
@@ -27,7 +30,7 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(config, items):
     dagger = os.environ.get("DAGGER_KERNEL_RUNNER_HOST")
     for item in items:
-        if "slow" in item.keywords and not config.getoption("--slow"):
+        if item.get_closest_marker("slow") and not config.getoption("--slow"):
             item.add_marker(pytest.mark.skip(reason="takes minutes; run with --slow"))
         if item.get_closest_marker("dagger") and not dagger:  # keywords hold folder names too
             item.add_marker(
