@@ -26,7 +26,7 @@ from .multipart import MultipartError, MultipartReader, PartData, PartEnd, PartS
 from .openapi import document
 from .paths import clean_path
 from .service import PAGE
-from .views import guess_mime
+from .views import guess_mime, size_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -403,7 +403,7 @@ class UploadsHandler(SandboxHandler):
             self._given_name = _json_name(bytes(self._field))
         elif self._size > self._limit:
             self._part.close()
-            why = f"it is larger than the limit of {self._limit} bytes"
+            why = f"it is larger than the limit of {size_text(self._limit)}"
             self._skipped.append({"name": self._name, "size": self._size, "why": why})
         else:
             self._part.seek(0)

@@ -131,3 +131,13 @@ def guess_mime(path: str) -> str:
     return mimetypes.guess_type(path.replace("\\", "/"), strict=False)[0] or (
         "application/octet-stream"
     )
+
+
+def size_text(size: int) -> str:
+    """Return a size for people: ``75 bytes``, ``16 MiB``."""
+    value, unit = float(size), "bytes"
+    for larger in ("KiB", "MiB", "GiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.4g} {unit}"

@@ -78,6 +78,7 @@ async def test_previews(files, tmp_path):
     await show(screen, "plot.pdf")
     source = await panel.locator("iframe").get_attribute("src")
     assert source.startswith("blob:")
+    await asyncio.sleep(2)  # Chromium's viewer tells nobody when it is done
     await screen.shot("12-pdf")
 
     await show(screen, "empty.txt")
@@ -200,7 +201,7 @@ async def test_continues_from_an_earlier_step(lab, screen):
     await screen.panel.locator(".dk-Step", has_text="first").get_by_role("button").click()
     await screen.panel.get_by_role("button", name="Continue from here").click()
     await screen.page.get_by_role("button", name="Continue", exact=True).click()
-    await screen.panel.get_by_text("back to an earlier step").wait_for()
+    await screen.panel.get_by_text("Back to step 1").wait_for()
     await screen.run(3)
     assert "first" in await screen.cell(3).locator(".jp-OutputArea").inner_text()
     await screen.shot("21-rewound")
@@ -276,6 +277,10 @@ async def test_in_the_dark(files):
     await panel.get_by_text("Limits of one cell").wait_for()
     await screen.shot("52-dark-status")
     await screen.axe("#dagger-kernel-panel")
+    await screen.page.evaluate(
+        "window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'})"
+    )
+    await screen.page.locator("body[data-jp-theme-light='true']").wait_for(state="attached")
 
 
 async def test_by_keyboard(files):

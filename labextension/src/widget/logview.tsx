@@ -98,9 +98,7 @@ function StepRow(props: {
       >
         <span className="dk-Step-seq">{step.seq}</span>
         <span className="dk-Step-main">
-          <span className="dk-Step-title">
-            {titleOf(step, trans.__('(empty)'))}
-          </span>
+          <span className="dk-Step-title">{titleOf(step, state, trans)}</span>
           <span className="dk-Meta">
             <span className={`dk-Status dk-mod-${status}`}>
               {statusText(status, step, trans)}
@@ -139,13 +137,19 @@ function StepRow(props: {
 
 type Trans = ReturnType<typeof usePanel>['trans'];
 
-function titleOf(step: IStep, none: string): string {
+function titleOf(step: IStep, state: IPanelState, trans: Trans): string {
+  if (step.kind === 'rewind') {
+    const target = state.steps.find(one => one.id === step.to);
+    return target
+      ? trans.__('Back to step %1: %2', target.seq, target.title)
+      : trans.__('Back to the beginning');
+  }
   if (step.kind === 'upload') {
     return step.files
       .map(file => formatPath(file.path.replace(/^attachments\//, '')))
       .join(', ');
   }
-  return step.title || none;
+  return step.title || trans.__('(empty)');
 }
 
 function statusText(
@@ -184,7 +188,7 @@ function kindText(step: IStep, trans: Trans): JSX.Element | null {
     case 'mount':
       return <span>{trans.__('skill')}</span>;
     case 'rewind':
-      return <span>{trans.__('back to an earlier step')}</span>;
+      return <span>{trans.__('rewind')}</span>;
   }
 }
 

@@ -177,7 +177,7 @@ function Engine(props: { state: IPanelState }): JSX.Element {
         <h3>{trans.__('Limits of one cell')}</h3>
         <Facts
           facts={Object.entries(limits).map(([name, value]) => [
-            words(name.replace(/_(seconds|bytes)$/, '')),
+            limitName(name, trans),
             limitText(name, value)
           ])}
         />
@@ -272,6 +272,22 @@ function stateText(sandbox: ISandbox, trans: Trans): string {
         ? trans.__('open')
         : trans.__('open, continues an older one');
   }
+}
+
+function limitName(name: string, trans: Trans): string {
+  const names: Record<string, string> = {
+    cpu_seconds: trans.__('CPU time'),
+    memory_bytes: trans.__('Memory'),
+    wall_seconds: trans.__('Wall-clock time'),
+    output_bytes: trans.__('Output shown'),
+    kept_output_bytes: trans.__('Output kept'),
+    file_bytes: trans.__('One file'),
+    export_files: trans.__('Files exported'),
+    processes: trans.__('Processes'),
+    open_files: trans.__('Open files'),
+    disk_bytes: trans.__('Disk written')
+  };
+  return names[name] ?? words(name);
 }
 
 function limitText(name: string, value: number): string {
