@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from .limits import CLASSES, describe
+from .limits import CLASSES, LimitReached, describe
 from .page import RUNNING, SharedPage
 
 LIMIT_SIGNAL = signal.SIGRTMAX - 1
@@ -38,6 +39,7 @@ class Interrupts:
         self._handler: Any = signal.default_int_handler
         self._signal = signal.signal
         self._getsignal = signal.getsignal
+        self._unraisable = sys.unraisablehook
 
     def install(self) -> None:
         """Take over SIGINT and the supervisor's signals."""
@@ -45,6 +47,8 @@ class Interrupts:
         self._signal(LIMIT_SIGNAL, self._on_limit)
         self._signal(WAKE_SIGNAL, lambda _number, _frame: self.on_wake())
         signal.pthread_sigmask(signal.SIG_UNBLOCK, OURS)
+        self._unraisable = sys.unraisablehook
+        sys.unraisablehook = self._on_unraisable
         signal.signal = self._set_handler
         signal.getsignal = self._get_handler
 
@@ -87,6 +91,14 @@ class Interrupts:
         reason = self.page.limit
         if os.getpid() == self.pid and self.page.phase == RUNNING and reason:
             raise CLASSES[reason](describe(reason, self.limits))
+
+    def _on_unraisable(self, unraisable: Any) -> None:
+        """An exception is thrown away (a finalizer, a hook of fork): if it is ours, ask for another."""
+        if isinstance(unraisable.exc_value, (KeyboardInterrupt, LimitReached)):
+            if os.getpid() == self.pid and self.page.phase == RUNNING:
+                self.page.swallowed += 1
+        else:
+            self._unraisable(unraisable)
 
     def _set_handler(self, signalnum: Any, handler: Any) -> Any:
         """Stand in for ``signal.signal``."""

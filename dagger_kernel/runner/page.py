@@ -47,6 +47,15 @@ class SharedPage:
         self._set(1, value)
 
     @property
+    def swallowed(self) -> int:
+        """How many of our exceptions were raised where Python throws exceptions away."""
+        return self._get(4)
+
+    @swallowed.setter
+    def swallowed(self, value: int) -> None:
+        self._set(4, value)
+
+    @property
     def phase(self) -> int:
         """What the cell process does."""
         return self._get(2)

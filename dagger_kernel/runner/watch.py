@@ -48,6 +48,7 @@ class Watch:
         self._kill_at = 0.0
         self._deaf_at = 0.0
         self._noticed = 0
+        self._swallowed = 0
         self._ended_at = 0.0
         self._baseline = proc.memory(child.pid)
         started = proc.read(child.pid)
@@ -92,6 +93,9 @@ class Watch:
             if page.noticed == self._noticed and not page.ignoring:
                 self._kill("deaf")
                 return
+        if page.swallowed != self._swallowed:
+            self._swallowed = page.swallowed
+            self.child.signal(LIMIT_SIGNAL if page.limit else signal.SIGINT)
         self._sample()
         if self._ended_at or page.limit:
             return

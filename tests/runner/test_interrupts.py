@@ -106,6 +106,15 @@ def test_second_interrupt_kills(any_room):
     assert "second interrupt" in result.error["evalue"]
 
 
+def test_interrupt_in_a_finalizer_is_not_lost(room):
+    result = interrupted(
+        room,
+        "import time\nclass Slow:\n    def __del__(self):\n        time.sleep(0.2)\nfor _ in range(99):\n    Slow()\n    time.sleep(0.2)",
+    )
+    assert result.status == "interrupted"
+    assert result.stderr == ""
+
+
 def test_interrupt_before_the_step_does_nothing(room):
     runner = room.start()
     runner.until("hello")
