@@ -56,8 +56,16 @@ class AdvisorySession:
         with self._mutex:
             self._held.discard(name)
 
-    def row(self, query: str, *parameters: Any) -> Any:
+    def row(self, query: str, *parameters: Any, again: bool = False) -> Any:
         """Return the first row of a query's answer.
+
+        Parameters
+        ----------
+        query, parameters
+            SQL and its ``%s``.
+        again
+            Whether the query may be asked again on another connection if this one turns out to be lost:
+            only where nothing depends on locks that it held.
 
         Raises
         ------
@@ -67,12 +75,15 @@ class AdvisorySession:
         import psycopg
 
         with self._mutex:
+            kept = self._connection is not None
             try:
                 if self._connection is None:
                     self._connection = self._connect()
                 return self._connection.execute(query, parameters).fetchone()
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 self.close()
+                if again and kept:
+                    return self.row(query, *parameters)
                 raise LogUnavailableError(
                     f"The log's database does not answer: {str(error).strip()}."
                 ) from error

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, select
@@ -61,17 +62,16 @@ class History:
     ) -> list[Entry]:
         """Return the last ``n`` entries that a glob matches; with ``unique`` each input once."""
         matches = glob(pattern)
-        found: list[RowMapping] = []
         seen: set[str] = set()
-        for row in self._pages(where):
-            if n is not None and len(found) >= n:
-                break
+
+        def wanted(row: RowMapping) -> bool:
             source = json.loads(row["source"])
             if not matches.fullmatch(source) or (unique and source in seen):
-                continue
+                return False
             seen.add(source)
-            found.append(row)
-        return self._entries(found, output=output)
+            return True
+
+        return self._entries(self._newest(where, limit=n, wanted=wanted), output=output)
 
     def where(self, owner: str, sandbox_id: str | None) -> list[ColumnElement[bool]]:
         """Return the conditions of an owner's cells."""
@@ -80,24 +80,21 @@ class History:
             conditions.append(t.step.c.sandbox_id == sandbox_id)
         return conditions
 
-    def _pages(self, where: list[ColumnElement[bool]]) -> Iterator[RowMapping]:
-        """Yield entries, the newest first; a search mostly ends early."""
-        offset = 0
-        while rows := self._newest(where, limit=_PAGE, offset=offset):
-            yield from rows
-            offset += len(rows)
-
     def _newest(
-        self, where: list[ColumnElement[bool]], *, limit: int | None = None, offset: int = 0
+        self,
+        where: list[ColumnElement[bool]],
+        *,
+        limit: int | None = None,
+        wanted: Callable[[RowMapping], bool] | None = None,
     ) -> list[RowMapping]:
+        """Return the newest entries that are wanted, the newest first."""
         # Sorted by ids alone, so that long sources are read for the chosen rows only.
         chosen = (
             select(t.step.c.id)
             .join(t.sandbox, t.sandbox.c.id == t.step.c.sandbox_id)
             .where(*where)
             .order_by(*_newest_first())
-            .limit(limit)
-            .offset(offset)
+            .limit(limit if wanted is None else None)
             .subquery()
         )
         query = (
@@ -107,7 +104,12 @@ class History:
         )
 
         def work(connection: Connection, _repeated: bool) -> list[RowMapping]:
-            return list(connection.execute(query).mappings())
+            if wanted is None:
+                return list(connection.execute(query).mappings())
+            # In pages of one query: a search mostly ends early, and all of it sees one snapshot.
+            paged = query.execution_options(yield_per=_PAGE)
+            with connection.execute(paged) as rows:
+                return list(islice(filter(wanted, rows.mappings()), limit))
 
         return self._database.run(work)
 

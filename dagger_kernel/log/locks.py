@@ -190,7 +190,7 @@ class _AdvisoryBackend:
             return False
         taken = False
         try:
-            (taken,) = self._session.row("SELECT pg_try_advisory_lock(%s)", self._key)
+            (taken,) = self._session.row("SELECT pg_try_advisory_lock(%s)", self._key, again=True)
             self._generation = self._session.generation
         finally:
             if not taken:

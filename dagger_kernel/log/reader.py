@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Container
 from datetime import datetime
 from itertools import chain, repeat
@@ -27,8 +28,7 @@ from .rows import Artifact, Row, SandboxRow, dump, read_result, read_step
 Pair = tuple[Step, Result | None]
 
 PREFIX = "result_"
-PREFIX_MIN = 6
-"""Shortest prefix that names a sandbox."""
+_ID_PREFIX = re.compile("[0-9a-f]{6,31}")
 
 _PAGES = (4, 32, 256, 2048)
 """How many steps `Reader.chain_since` fetches at a time: a new step needs few, a new process all."""
@@ -91,7 +91,7 @@ class Reader:
     def sandbox(self, sandbox_id: str) -> SandboxRow:
         """Return a sandbox by its id or a unique prefix of it."""
         query = _SANDBOX.where(t.sandbox.c.id == sandbox_id)
-        if PREFIX_MIN <= len(sandbox_id) < 32 and sandbox_id.isalnum():
+        if _ID_PREFIX.fullmatch(sandbox_id):
             # A range, so that the primary key's index serves it on both databases.
             query = _SANDBOX.where(
                 t.sandbox.c.id >= sandbox_id, t.sandbox.c.id < sandbox_id + "g"

@@ -153,9 +153,14 @@ def step_values(step: Step) -> dict[str, Any]:
         "engine": step.engine,
         "key": step.key,
         "created": stamp(step.created),
-        "session": payload.get("session") if in_history else None,
-        "line": payload.get("execution_count") if in_history else None,
+        "session": _number(payload.get("session")) if in_history else None,
+        "line": _number(payload.get("execution_count")) if in_history else None,
     }
+
+
+def _number(value: Any) -> int | None:
+    """Return what an integer column takes; the payload itself keeps whatever was given."""
+    return value if type(value) is int and abs(value) < 1 << 31 else None
 
 
 def read_step(row: Row) -> Step:

@@ -162,7 +162,10 @@ class AdvisoryQueue:
     def enter(self, places: int) -> tuple[int, AdvisoryPlace | None]:
         """See `Queue.enter`."""
         ticket, others = self.session.row(
-            "SELECT ticket, others FROM dagger_kernel_enter(%s, %s)", self.group, places
+            "SELECT ticket, others FROM dagger_kernel_enter(%s, %s)",
+            self.group,
+            places,
+            again=True,
         )
         return int(others), None if ticket is None else AdvisoryPlace(self, int(ticket))
 

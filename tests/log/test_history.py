@@ -156,3 +156,13 @@ def test_no_glob_takes_long():
     started = time.process_time()
     assert not glob("*a" * 40 + "b").fullmatch("a" * 5000)
     assert time.process_time() - started < 5
+
+
+def test_odd_numbers_in_a_payload_do_no_harm(log, sandbox):
+    for line, session in ((1, "x"), (2, True), (3, 1 << 40), (4, -5), (5, 1.5)):
+        cell(log, sandbox, None, session, line, f"x{line}")
+    cell(log, sandbox, None, 1, "not a number", "y")
+    assert log.verify() == []
+    assert sorted(entry[:2] for entry in log.history("owner")) == [
+        (-5, 4), (0, 1), (0, 2), (0, 3), (0, 5),
+    ]  # fmt: skip

@@ -20,7 +20,15 @@ def test_a_prefix_of_six_digits_names_a_sandbox(log):
     sandbox = log.create_sandbox("ada")
     assert log.sandbox(sandbox.id[:6]).id == sandbox.id
     assert log.sandbox(sandbox.id[:31]).id == sandbox.id
-    for wrong in (sandbox.id[:5], "", "f" * 40, "%" * 8, sandbox.id + "0", "Ä" * 8):
+    for wrong in (
+        sandbox.id[:5],
+        "",
+        "f" * 40,
+        "%" * 8,
+        sandbox.id + "0",
+        "Ä" * 8,
+        sandbox.id[:8].upper() + "G",
+    ):
         with pytest.raises(SandboxNotFoundError):
             log.sandbox(wrong)
 
