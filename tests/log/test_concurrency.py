@@ -157,8 +157,9 @@ def run_alone(writer, settings, marker, times):
         times -= 1
 
 
-def test_processes_that_enter_together_never_run_together(settings, tmp_path):
-    joined([forked(run_alone, settings, tmp_path / "marker", 60) for _ in range(4)])
+def test_processes_that_enter_together_never_run_together(settings, tmp_path, backend):
+    times = 60 if backend == "postgresql" else 400
+    joined([forked(run_alone, settings, tmp_path / "marker", times) for _ in range(4)])
 
 
 def test_threads_share_a_store(log):
