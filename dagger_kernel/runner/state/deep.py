@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING, Any
 from .pickler import StatePickler
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .graph import Registry
 
 _STACK = 512 << 20
 _DEPTH = 400_000
+_NATIVE = frozenset(
+    {type(None), bool, int, float, str, bytes, bytearray, tuple, list, dict, set, frozenset,
+     pickle.PickleBuffer}
+)  # fmt: skip
 
 
 class _Deep(pickle._Pickler):  # type: ignore[name-defined]
@@ -24,7 +30,8 @@ class _Deep(pickle._Pickler):  # type: ignore[name-defined]
         self._state = state
 
     def reducer_override(self, value: Any) -> Any:
-        return self._state.reducer_override(value)
+        # The C pickler asks for other types only.
+        return NotImplemented if type(value) in _NATIVE else self._state.reducer_override(value)
 
 
 class _DeepPickler(StatePickler):
@@ -39,28 +46,37 @@ class _DeepPickler(StatePickler):
 
 def dump_deep(registry: Registry, inline: frozenset[str], label: str, root: Any) -> StatePickler:
     """Dump `root` in a thread with a large stack."""
+    if sys.version_info < (3, 12):
+        # Here the interpreter's limit is the only one, also for C.
+        quick = StatePickler(registry, inline, label)
+        if _run(lambda: quick.dump(root), 50_000):
+            return quick
     state = _DeepPickler(registry, inline, label)
     state.deep = _Deep(state)
-    # The namespace was named in the first attempt's stream; this one starts anew.
+    if not _run(lambda: state.deep.dump(root), _DEPTH):
+        raise RuntimeError("it is nested too deeply")
+    return state
+
+
+def _run(work: Callable[[], None], depth: int) -> bool:
+    """Run something deep; tell whether the depth was enough."""
     failure: list[BaseException] = []
 
-    def work() -> None:
+    def guarded() -> None:
         try:
-            state.deep.dump(root)
+            work()
         except BaseException as error:
             failure.append(error)
 
     limit, size = sys.getrecursionlimit(), threading.stack_size(_STACK)
-    sys.setrecursionlimit(_DEPTH)
+    sys.setrecursionlimit(depth)
     try:
-        thread = threading.Thread(target=work)
+        thread = threading.Thread(target=guarded)
         thread.start()
         thread.join()
     finally:
         sys.setrecursionlimit(limit)
         threading.stack_size(size)
-    if failure:
-        if isinstance(failure[0], RecursionError):
-            raise RuntimeError("it is nested too deeply")
+    if failure and not isinstance(failure[0], RecursionError):
         raise failure[0]
-    return state
+    return not failure

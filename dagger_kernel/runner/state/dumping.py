@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .graph import shared_ids
 from .lost import LostObject
 from .modules import ModuleState
-from .pickler import StatePickler, type_label
+from .pickler import ByName, StatePickler, singletons, type_label
 from .reducers.classes import ClassState
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Dumper:
     def __init__(self, registry: Registry, *, exposed: bool) -> None:
         self._registry = registry
         self._exposed = exposed
+        registry.singletons = singletons()
         self.values: dict[str, Any] = {}
         """Values of the nodes to save, by key."""
         self.labels: dict[str, str] = {}
@@ -116,9 +117,17 @@ class Dumper:
             pickler.dump(root)
         return pickler
 
+    def _owned(self, value: Any) -> Any:
+        """The value, or its name where it is a list or dictionary of the interpreter's."""
+        if type(value) in (list, dict):
+            place = self._registry.singletons.get(id(value))
+            if place is not None:
+                return ByName(*place)
+        return value
+
     def _root(self, keys: list[str]) -> tuple[list[Any], list[Any]]:
         """What is pickled: what must be made first, then the values in order of their keys."""
-        pairs = [(key, self.values[key]) for key in keys]
+        pairs = [(key, self._owned(self.values[key])) for key in keys]
         classes = [value for key, value in pairs if key.startswith("c:")]
         modules = [value for key, value in pairs if key.startswith("m:")]
         classes.sort(key=lambda cls: (not issubclass(cls, type), len(cls.__mro__)))

@@ -39,6 +39,8 @@ class Registry:
         self.bound_functions: set[int] = set()
         """Ids of functions and type variables bound to a name: they become nodes when reached."""
         self.managed_modules: set[str] = set()
+        self.singletons: dict[int, tuple[str, str]] = {}
+        """Module and path of objects which a process has once, by id."""
         self.refused: dict[str, str] = {}
         """Types of libraries whose objects turned out not to load, and why."""
         self.fresh: list[str] = []

@@ -45,8 +45,11 @@ def user_modules(before: set[str]) -> set[str]:
         return set()
     roots = library_roots()
     found = set()
-    for name in new:
+    for name in sorted(new):
         module = sys.modules[name]
+        top = name.partition(".")[0]
+        if top != name and top in sys.modules and top not in found:
+            continue  # a part of a library, even where it does not say where it lies
         if isinstance(module, types.ModuleType) and _is_users(module, roots):
             found.add(name)
     sizes: dict[str, int] = {}

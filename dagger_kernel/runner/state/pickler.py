@@ -167,6 +167,9 @@ def reduce_foreign(pickler: StatePickler, value: Any) -> Any:
     kind = type(value)
     if pickler.registry.refused and type_label(kind) in pickler.registry.refused:
         raise CannotPersistError(pickler.registry.refused[type_label(kind)])
+    place = pickler.registry.singletons.get(id(value))
+    if place is not None:
+        return pickler.by_name(value, *place)
     special = copyreg.dispatch_table.get(kind)
     recipe = special(value) if special is not None else value.__reduce_ex__(5)
     if isinstance(recipe, str):
@@ -179,10 +182,45 @@ def reduce_foreign(pickler: StatePickler, value: Any) -> Any:
         return pickler.by_name(value, module, recipe)
     if not isinstance(recipe, tuple) or not 2 <= len(recipe) <= 6:
         raise CannotPersistError("its __reduce__ does not give a pickle recipe")
+    from .reducers import instances
+
+    if recipe[0] is copyreg.__newobj__:  # type: ignore[attr-defined]
+        instances.refuse_hidden_type(kind, pickler.registry)
+    if len(recipe) == 2 or recipe[2] is None:
+        recipe = instances.with_attributes(value, recipe, pickler.registry)
     pickler.foreign.add(type_label(kind))
     if kind.__module__ != "builtins":
         pickler.modules.add(kind.__module__)
     return recipe
+
+
+_SINGLETONS = (
+    ("os", "environ"), ("os", "environb"), ("sys", "path"), ("sys", "argv"), ("sys", "modules"),
+    ("sys", "meta_path"), ("sys", "path_hooks"), ("sys", "flags"), ("warnings", "filters"),
+    ("random", "_inst"), ("numpy.random.mtrand", "_rand"), ("matplotlib", "rcParams"),
+    ("matplotlib", "colormaps"), ("pandas", "options"), ("logging", "root"), ("plotly.io", "renderers"),
+    ("plotly.io", "templates"), ("polars", "Config"), ("builtins", "__dict__"),
+)  # fmt: skip
+"""Objects of which there is one in a process; a variable may name them, but never own them."""
+
+
+def singletons() -> dict[int, tuple[str, str]]:
+    """Module and path of the singletons of loaded libraries, by id."""
+    found = {}
+    for module, path in _SINGLETONS:
+        if module in sys.modules:
+            value = getattr(sys.modules[module], path, None)
+            if value is not None:
+                found[id(value)] = (module, path)
+    return found
+
+
+class ByName:
+    """Saved in the place of a plain list or dictionary which belongs to a library."""
+
+    def __init__(self, module: str, path: str) -> None:
+        self.module = module
+        self.path = path
 
 
 def reduce_lost(pickler: StatePickler, value: LostObject) -> Any:
@@ -202,6 +240,7 @@ def unsaveable(reason: str) -> Callable[[StatePickler, Any], Any]:
 
 
 EXACT[LostObject] = reduce_lost
+EXACT[ByName] = lambda pickler, value: pickler.by_name(value, value.module, value.path)
 EXACT[NamespaceProxy] = lambda _pickler, _value: (rebuild_namespace, ())
 
 
@@ -225,6 +264,8 @@ def resolve_reducer(kind: type, registry: Registry) -> Callable[[StatePickler, A
         return reducers.instances.reduce_instance
     if issubclass(kind, BaseException):
         return reducers.instances.reduce_exception
+    if reducers.instances.is_plain_class(kind):
+        return reducers.instances.reduce_library_instance
     return reduce_foreign
 
 

@@ -13,7 +13,7 @@ import pickle
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..pickler import reduces
+from ..pickler import EXACT, reduces
 from ..rebuild import rebuilder
 
 if TYPE_CHECKING:
@@ -39,7 +39,14 @@ def reduce_array(pickler: StatePickler, array: Any) -> Any:
         if isinstance(holder, np.ndarray):
             return _view(array, holder)
         return _reduce_object_array(array)
-    base = array.base
+    return _memory(pickler, array, array.base)
+
+
+def _memory(pickler: StatePickler, array: Any, holder: Any) -> Any:
+    """Save a plain array which `holder` (its base) keeps the memory of."""
+    import numpy as np
+
+    base = holder
     while type(base).__name__ in ("DummyArray", "_Interface"):  # what `as_strided` leaves
         base = base.base
     if base is None or id(array) in pickler.detached or array.nbytes == 0:
@@ -50,18 +57,35 @@ def reduce_array(pickler: StatePickler, array: Any) -> Any:
             return _owner(array)
         return _view(array, base)
     owner = base.obj if isinstance(base, memoryview) else base
-    if isinstance(owner, ctypes.Array | bytearray | bytes):
+    if isinstance(owner, ctypes.Array | bytearray | bytes) or type(owner).__name__ == "mmap":
         return _view_of_buffer(array, owner)
-    if type(owner).__name__ == "mmap":
+    if type(owner).__module__ == "array":
         return _view_of_buffer(array, owner)
     return _owner(array)
+
+
+class Plain:
+    """The memory of an instance of an array subclass, as a plain array."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+
+def reduce_plain(pickler: StatePickler, value: Plain) -> Any:
+    """Save the memory under an array subclass."""
+    import numpy as np
+
+    return _memory(pickler, value.array.view(np.ndarray), value.array.base)
+
+
+EXACT[Plain] = reduce_plain
 
 
 def _is_sole_view(array: Any) -> bool:
     """Whether nothing but this view refers to its base, and it covers most of it."""
     base = array.base
-    # References: the view's own, this variable, the argument of getrefcount.
-    return bool(sys.getrefcount(base) <= 3 and base.base is None and 0 not in array.strides)
+    # References: the view's own, those of the callers, this variable and the argument.
+    return bool(sys.getrefcount(base) <= 5 and base.base is None and 0 not in array.strides)
 
 
 def _owner(array: Any) -> Any:
@@ -136,6 +160,7 @@ def rebuild_view(
 def _view_of_array(base: Any, dtype: Any, shape: Any, strides: Any, offset: int) -> Any:
     import numpy as np
 
+    base = base.view(np.ndarray)
     flat = base.T if base.flags.f_contiguous and not base.flags.c_contiguous else base
     if flat.flags.c_contiguous and not dtype.hasobject and not base.dtype.hasobject:
         # The new array's base is `base` itself, as it is for a slice.
@@ -189,7 +214,7 @@ def _reduce_subclass(pickler: StatePickler, array: Any) -> Any:
     kind = type(array)
     if kind.__reduce__ is not np.ndarray.__reduce__:
         return _reduce_masked(pickler, array) if isinstance(array, np.ma.MaskedArray) else array.__reduce__()
-    plain = array.view(np.ndarray)
+    plain = Plain(array)
     del pickler
     state = getattr(array, "__dict__", None) or None
     if state is None:
@@ -212,7 +237,7 @@ def _reduce_masked(_pickler: StatePickler, array: Any) -> Any:
     }
     state["_optinfo"] = dict(getattr(array, "_optinfo", None) or {})
     mask = array._mask
-    data = array.view(np.ndarray)
+    data = Plain(array)
     return (rebuild_masked, (type(array), data, None if mask is np.ma.nomask else mask), state,
             None, None, restore_masked)  # fmt: skip
 

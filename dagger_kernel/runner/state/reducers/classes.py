@@ -15,15 +15,18 @@ import types
 import typing
 from typing import TYPE_CHECKING, Any
 
+from ..errors import CannotPersistError
 from ..pickler import EXACT, rebuild_node, reduces
 from ..rebuild import current_loader, rebuilder
 from .functions import importable_name
+from .instances import made_by_statement
 
 if TYPE_CHECKING:
     from ..pickler import StatePickler
 
 _SKIPPED = frozenset({"__dict__", "__weakref__", "_abc_impl", "__annotations_cache__"})
 _AT_CREATION = ("__module__", "__qualname__", "__doc__", "__firstlineno__", "__static_attributes__")
+_CTYPES_LAYOUT = ("_pack_", "_anonymous_", "_align_", "_layout_", "_swappedbytes_", "_fields_", "_type_", "_length_")
 
 _EARLY = (
     types.FunctionType,
@@ -43,13 +46,43 @@ def reduce_class(pickler: StatePickler, cls: type) -> Any:
     name = importable_name(cls, registry)
     if name is not None:
         return pickler.by_name(cls, *name)
-    if cls.__module__ == "builtins":
+    if issubclass(cls, _ctypes_base()):
+        made = _ctypes_type(cls)
+        if made is not None:
+            return made
+    if not made_by_statement(cls):
         return _builtin_type(pickler, cls)
     key = registry.class_key(cls)
     if key not in pickler.inline:
         pickler.references.add(key)
         return (rebuild_node, (key,))
-    return (rebuild_class, class_skeleton(key, cls))
+    skeleton = class_skeleton(key, cls)
+    if not made_by_statement(type(cls)) and importable_name(type(cls), registry) is None:
+        # A metaclass without a name, as those of ctypes: the bases lead to it.
+        skeleton = (key, None, *skeleton[2:])
+    return (rebuild_class, skeleton)
+
+
+def _ctypes_base() -> Any:
+    module = sys.modules.get("_ctypes")
+    return module.Structure.__base__ if module is not None else ()
+
+
+def _ctypes_type(cls: Any) -> Any:
+    """Save a ctypes array or pointer type as its construction."""
+    import ctypes
+
+    if issubclass(cls, ctypes.Array) and cls.__name__ == f"{cls._type_.__name__}_Array_{cls._length_}":
+        return (rebuild_ctypes_array, (cls._type_, cls._length_))
+    if issubclass(cls, ctypes._Pointer) and cls.__name__ == f"LP_{cls._type_.__name__}":  # type: ignore[misc]
+        return (ctypes.POINTER, (cls._type_,))
+    return None
+
+
+@rebuilder
+def rebuild_ctypes_array(kind: Any, length: int) -> Any:
+    """Make a ctypes array type."""
+    return kind * length
 
 
 def _builtin_type(pickler: StatePickler, cls: type) -> Any:
@@ -59,7 +92,8 @@ def _builtin_type(pickler: StatePickler, cls: type) -> Any:
             return (getattr, (types, name))
     if cls is type(None) or cls is type(...) or cls is type(NotImplemented):
         return NotImplemented
-    raise TypeError(f"the type {cls.__name__} has no importable name")
+    del pickler
+    raise CannotPersistError(f"the type {cls.__name__} has no importable name")
 
 
 def class_skeleton(key: str, cls: type) -> tuple[Any, ...]:
@@ -71,6 +105,8 @@ def class_skeleton(key: str, cls: type) -> tuple[Any, ...]:
         if isinstance(content.get(name), str | int | tuple)
     }
     created["__qualname__"] = cls.__qualname__
+    if issubclass(cls, _ctypes_base()):
+        created.update((name, content[name]) for name in _CTYPES_LAYOUT if name in content)
     slots = _slots(cls)
     if slots is not None:
         created["__slots__"] = slots
@@ -99,10 +135,11 @@ class ClassState:
 def reduce_class_state(_pickler: StatePickler, state: ClassState) -> Any:
     """Save one half of a class's attributes."""
     cls = state.cls
-    slots = set(_slots(cls) or ()) if not isinstance(_slots(cls), str) else {_slots(cls)}
     chosen = {}
     for name, value in vars(cls).items():
         if name in _SKIPPED or name in ("__module__", "__qualname__", "__slots__"):
+            continue
+        if type(value).__name__ == "CField" or (name in _CTYPES_LAYOUT and "CField" in map(_type_name, vars(cls).values())):
             continue
         if isinstance(value, types.MemberDescriptorType) and value.__objclass__ is cls:
             continue
@@ -110,11 +147,14 @@ def reduce_class_state(_pickler: StatePickler, state: ClassState) -> Any:
             continue
         if (isinstance(value, _EARLY)) == state.early:
             chosen[name] = value
-    del slots
     virtual: list[Any] = []
     if not state.early and isinstance(cls, abc.ABCMeta):
         virtual = [ref() for ref in _abc_dump(cls)[0]]
     return (restore_class, (cls, chosen, state.early, [v for v in virtual if v is not None]))
+
+
+def _type_name(value: Any) -> str:
+    return type(value).__name__
 
 
 EXACT[ClassState] = reduce_class_state
@@ -128,7 +168,7 @@ def _abc_dump(cls: Any) -> Any:
 
 @rebuilder
 def rebuild_class(
-    key: str, meta: type, name: str, bases: tuple[type, ...], content: dict[str, Any]
+    key: str, meta: type | None, name: str, bases: tuple[type, ...], content: dict[str, Any]
 ) -> type:
     """Make an empty class without running any user code."""
     watchers = {
@@ -143,7 +183,9 @@ def rebuild_class(
             except TypeError:  # a type of the interpreter
                 continue
             changed.append((base, hook))
-        cls = type.__new__(meta, name, bases, dict(content))
+        kind: Any = meta or type(bases[0])
+        make = type.__new__ if issubclass(kind, type) and meta is not None else kind.__new__
+        cls: type = make(kind, name, bases, dict(content))
     finally:
         for base, hook in changed:
             type.__setattr__(base, "__init_subclass__", hook)
@@ -159,7 +201,10 @@ def _ignore(_cls: type, **_kwargs: Any) -> None:
 def restore_class(cls: type, content: dict[str, Any], early: bool, virtual: list[type]) -> None:
     """Set attributes of a class as they were, bypassing descriptors and metaclasses."""
     for name, value in content.items():
-        type.__setattr__(cls, name, value)
+        try:
+            type.__setattr__(cls, name, value)
+        except TypeError:  # a metaclass written in C insists on its own
+            setattr(cls, name, value)
     if not early and isinstance(cls, abc.ABCMeta):
         import _abc
 

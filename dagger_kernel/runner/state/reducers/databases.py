@@ -22,6 +22,7 @@ UNSAVEABLE.update(
         "sqlalchemy.orm.session.Session": "a database session ends with its process",
         "sqlalchemy.engine.base.Connection": "a database connection ends with its process",
         "duckdb.duckdb.DuckDBPyRelation": "a relation belongs to its connection; keep its result",
+        "duckdb._relation.DuckDBPyRelation": "a relation belongs to its connection; keep its result",
         "_duckdb.DuckDBPyRelation": "a relation belongs to its connection; keep its result",
     }
 )
@@ -140,7 +141,8 @@ def reduce_duckdb(pickler: StatePickler, value: Any) -> Any:
     if callable(default):
         default = default()
     if default is value:
-        return pickler.by_name(value, "duckdb", "default_connection")
+        pickler.modules.add("duckdb")
+        return (rebuild_default_duckdb, ())
     cursor = value.cursor()
     rows = cursor.execute(
         "select database_name, path, readonly from duckdb_databases() where not internal"
@@ -150,6 +152,15 @@ def reduce_duckdb(pickler: StatePickler, value: Any) -> Any:
         raise CannotPersistError("a DuckDB database in memory ends with its process; use a file, or export the tables")
     value.execute("CHECKPOINT")
     return (rebuild_duckdb, (os.path.abspath(paths[0]), bool(rows[0][2]), pickler.name, pickler.registry.cell))
+
+
+@rebuilder
+def rebuild_default_duckdb() -> Any:
+    """Give DuckDB's default connection."""
+    import duckdb
+
+    found = duckdb.default_connection
+    return found() if callable(found) else found
 
 
 @rebuilder

@@ -44,6 +44,19 @@ def is_user_class(kind: type, registry: Registry) -> bool:
     return _carrier(kind) is not None
 
 
+def is_plain_class(kind: type) -> bool:
+    """Whether a library's class is plain Python without a protocol of its own.
+
+    Its instances are saved raw too: the usual way would ask the half-made object
+    for ``__setstate__``, which a ``__getattr__`` of its own may not survive.
+    """
+    if _carrier(kind) is None or issubclass(kind, BaseException) or not made_by_statement(kind):
+        return False
+    hooks = _HOOKS[:6]
+    bases = [base for base in kind.__mro__[:-1] if base not in _PLAIN]
+    return not any(hook in vars(base) for base in bases for hook in hooks)
+
+
 def made_by_statement(cls: type) -> bool:
     """Whether a class adds no C structure: all its state is in its dictionary and slots."""
     base = cls.__base__
@@ -54,7 +67,9 @@ def made_by_statement(cls: type) -> bool:
         for value in vars(cls).values()
     )
     added = cls.__basicsize__ - base.__basicsize__
-    return added <= 8 * (slots + (not base.__dictoffset__) + (not base.__weakrefoffset__))
+    gained = bool(cls.__dictoffset__ and not base.__dictoffset__)
+    gained += bool(cls.__weakrefoffset__ and not base.__weakrefoffset__)
+    return added <= 8 * (slots + gained)
 
 
 def _carrier(kind: type) -> type | None:
@@ -66,6 +81,24 @@ def _carrier(kind: type) -> type | None:
             continue
         return base if issubclass(base, BaseException) else None
     return None
+
+
+def refuse_hidden_type(kind: type, registry: Registry) -> None:
+    """Refuse an instance of a C type which cannot be found again by name."""
+    if not made_by_statement(kind) and importable_name(kind, registry) is None:
+        raise CannotPersistError("its type belongs to a C library and has no importable name")
+
+
+def with_attributes(value: Any, recipe: tuple[Any, ...], registry: Registry) -> tuple[Any, ...]:
+    """Add what a C base class's protocol forgets: the attributes of the user's subclass."""
+    kind = type(value)
+    if kind.__module__ != "__main__" and registry.module_key(kind.__module__) is None:
+        return recipe
+    state = (raw_dict(value), slot_values(value) or None, None)
+    if state[0] is None and state[1] is None:
+        return recipe
+    padded = (*recipe, None, None, None)[:5]
+    return (*padded[:2], state, *padded[3:5], restore_instance)
 
 
 def slot_values(value: Any) -> dict[str, Any]:
@@ -81,6 +114,12 @@ def slot_values(value: Any) -> dict[str, Any]:
                 except AttributeError:
                     continue
     return found
+
+
+def reduce_library_instance(pickler: StatePickler, value: Any) -> Any:
+    """Save an instance of a library's plain class."""
+    place = pickler.registry.singletons.get(id(value))
+    return pickler.by_name(value, *place) if place is not None else reduce_instance(pickler, value)
 
 
 def reduce_instance(pickler: StatePickler, value: Any) -> Any:

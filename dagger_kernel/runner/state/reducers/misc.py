@@ -48,6 +48,7 @@ UNSAVEABLE.update(
         "posix.ScandirIterator": "its position cannot be read; make a list of it",
         "os.DirEntry": "it belongs to a directory listing; use a path",
         "posix.DirEntry": "it belongs to a directory listing; use a path",
+        "weakref.finalize": "what it watches is another object in the next cell; make it again",
         "_ctypes.CFuncPtr": "a C function pointer is valid in one process only",
         "multiprocessing.pool.Pool": "its worker processes end with the cell",
         "multiprocessing.process.BaseProcess": "a child process ends with the cell",
@@ -401,3 +402,61 @@ def reduce_plain_object(pickler: StatePickler, value: object) -> Any:
             if found is not None and getattr(found, name, None) is value:
                 return pickler.by_name(value, module, name)
     return (object, ())
+
+
+@reduces("_struct.Struct")
+def reduce_struct(_pickler: StatePickler, value: Any) -> Any:
+    """Save a compiled struct as its format."""
+    return (type(value), (value.format,))
+
+
+@reduces("_json.Scanner")
+def reduce_scanner(_pickler: StatePickler, value: Any) -> Any:
+    """Save the C part of a JSON decoder as its options."""
+    names = ("strict", "object_hook", "object_pairs_hook", "parse_float", "parse_int", "parse_constant")
+    return (rebuild_scanner, ({name: getattr(value, name) for name in names},))
+
+
+@rebuilder
+def rebuild_scanner(options: dict[str, Any]) -> Any:
+    """Make the C part of a JSON decoder."""
+    from json.scanner import make_scanner
+
+    return make_scanner(types.SimpleNamespace(memo={}, **options))  # type: ignore[arg-type]
+
+
+@reduces("_ctypes._Pointer")
+def reduce_pointer(_pickler: StatePickler, value: Any) -> Any:
+    """Save a ctypes pointer with what it points at."""
+    if not value:
+        return (type(value), ())
+    kept = value._objects
+    target = kept.get("1") if isinstance(kept, dict) else None
+    if target is None:
+        raise CannotPersistError("it points to memory which Python does not own")
+    return (type(value), (target,))
+
+
+@reduces("ctypes.CDLL")
+def reduce_library(_pickler: StatePickler, value: Any) -> Any:
+    """Save a loaded C library as its name, with the types its functions were told."""
+    functions = {
+        name: (item.restype, item.argtypes)
+        for name, item in vars(value).items()
+        if isinstance(item, value._FuncPtr)
+    }
+    return (rebuild_library, (type(value), value._name), functions, None, None, restore_library)
+
+
+@rebuilder
+def rebuild_library(kind: Any, name: str | None) -> Any:
+    """Load a C library."""
+    return kind(name)
+
+
+@rebuilder
+def restore_library(library: Any, functions: dict[str, tuple[Any, Any]]) -> None:
+    """Tell a library's functions their types."""
+    for name, (result, arguments) in functions.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
