@@ -7,7 +7,8 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from .channel import Channel
@@ -57,7 +58,9 @@ class Cell:
         self.home = home
         self.nonce = nonce
         self.shell = shell
-        self.names = list(names)
+        self._jobs: list[Callable[[], None]] = [
+            partial(self._preload, name) for name in reversed(names)
+        ]
         self.own_pids = own_pids
         self.stdin = Stdin(channel)
         self.interrupts = Interrupts(page)
@@ -74,10 +77,10 @@ class Cell:
         self.stdin.install()
         prepare_environment(self.home)
         if self.shell is None:
-            from .shell import exercise, make_shell
+            from .shell import make_shell
 
             self.shell = make_shell()
-            exercise(self.shell)
+            self._jobs.append(self._exercise)
         from . import comms, loop, quirks
         from .display import Outlet
 
@@ -102,7 +105,7 @@ class Cell:
         while True:
             if self.session is not None:
                 self.session.abandon = False
-            busy = bool(self.names) or not self._warmed
+            busy = not self._warmed
             sources: list[Any] = [self.channel.sock, *self._asks]
             ready, _, _ = select.select(sources, [], [], 0 if busy else None)
             for reader in ready:
@@ -120,18 +123,14 @@ class Cell:
                 self._warm_a_little()
 
     def _warm_a_little(self) -> None:
-        """Import one library, or what the state needs."""
-        if self.names:
-            from .shell import preload
-
-            preload([self.names.pop(0)])
+        """Do one job, or import what the state needs."""
+        if self._jobs:
+            self._jobs.pop()()
             return
         try:
             self.session.warm()
         except Exception as error:
-            self.channel.send(
-                {"type": "note", "text": f"warm: {type(error).__name__}: {error}"[:500]}
-            )
+            print(f"warming up failed: {type(error).__name__}: {error}", file=sys.stderr)
             self.session.abandon = False
         if not self.session.abandon:
             from .shell import rehearse
@@ -139,6 +138,16 @@ class Cell:
             rehearse(self.shell)
             self._warmed = True
             self.channel.send({"type": "warmed"})
+
+    def _preload(self, name: str) -> None:
+        from .shell import preload
+
+        preload([name])
+
+    def _exercise(self) -> None:
+        from .shell import exercise
+
+        exercise(self.shell)
 
     def _start_ask(self, head: dict[str, Any]) -> None:
         from .asks import ask_in_fork

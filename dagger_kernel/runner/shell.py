@@ -267,6 +267,9 @@ def make_shell() -> Shell:
     sys.modules["__main__"] = main
     shell.loop_runner = run_in_loop
     Results.install(shell)
+    for name in ("_", "__", "___"):
+        # `history` makes them when they are looked at.
+        shell.user_ns.pop(name, None)
     return shell
 
 
@@ -300,8 +303,7 @@ def exercise(shell: Shell) -> None:
     before = set(shell.user_ns)
     for source in ("_warm = [1]\n_warm", "1 / 0", "!true"):
         shell.run_cell(source, store_history=True)
-    # IPython's first `_`, `__` and `___` go too: `history` makes them when they are looked at.
-    for name in (set(shell.user_ns) - before) | {"_", "__", "___"}:
+    for name in set(shell.user_ns) - before:
         shell.user_ns.pop(name, None)
     forget(shell)
 
