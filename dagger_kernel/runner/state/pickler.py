@@ -171,7 +171,8 @@ def reduce_foreign(pickler: StatePickler, value: Any) -> Any:
     if place is not None:
         return pickler.by_name(value, *place)
     special = copyreg.dispatch_table.get(kind)
-    recipe = special(value) if special is not None else value.__reduce_ex__(5)
+    # Asked of the type: a proxy would answer with the recipe of what it stands for.
+    recipe = special(value) if special is not None else kind.__reduce_ex__(value, 5)
     if isinstance(recipe, str):
         module = getattr(value, "__module__", None) or kind.__module__
         found = find_importable(module, recipe)

@@ -150,14 +150,14 @@ class Saver:
                     known = None
                 else:
                     known = self._registry.function_key(value)
-            if known is None and isinstance(value, type):
+            if known is None and issubclass(type(value), type):
                 known = None if self._by_name_only(value) else self._registry.class_key(value)
             if known is not None and not known.startswith("m:"):
                 keys[name] = known
                 self._dumper.values.setdefault(known, value)
                 self._dumper.labels.setdefault(known, name)
                 continue
-            single = isinstance(value, _SINGLETONS) or (type(value) is int and -6 < value < 257)
+            single = type(value) in _SINGLETONS or (type(value) is int and -6 < value < 257)
             found = None if single else by_object.get(id(value))
             if found is None:
                 entry = self._old.names.get(name)
@@ -185,7 +185,7 @@ class Saver:
         from .reducers.functions import importable_name
 
         return importable_name(value, self._registry) is not None or (
-            isinstance(value, type) and value.__module__ == "builtins"
+            issubclass(type(value), type) and value.__module__ == "builtins"
         )
 
     # --- dumping ----------------------------------------------------------------------------

@@ -267,11 +267,9 @@ LOST_ALLOWED = {
 
 
 def outcome_of(notebook, make, check):
-    first = notebook.run(make)
+    first = notebook.run(f"neighbour = 'safe'\n{make}")
     assert first["ename"] is None, (first["evalue"], first["stdout"][-500:])
     assert "error" not in first["report"], first["report"]
-    neighbour = notebook.run("neighbour = 'safe'")
-    assert neighbour["ename"] is None
     second = notebook.run(f"print('CHECK', bool({check}), neighbour)")
     if second["ename"] == "StateLostError":
         assert first["report"]["lost"], "lost without having been reported by the cell that made it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextvars
 import functools
 import gc
@@ -80,10 +81,18 @@ def reduce_proxy(_pickler: StatePickler, value: Any) -> Any:
     return (types.MappingProxyType, (inner,))
 
 
-@reduces(type({}.keys()), type({}.values()), type({}.items()))
+_ordered: Any = collections.OrderedDict()
+
+
+@reduces(
+    *map(type, ({}.keys(), {}.values(), {}.items())),
+    *map(type, (_ordered.keys(), _ordered.values(), _ordered.items())),
+)
 def reduce_view(_pickler: StatePickler, value: Any) -> Any:
     """Save a dictionary view as a view of the same dictionary."""
-    return (getattr(dict, type(value).__name__[5:]), (gc.get_referents(value)[0],))
+    owner = value.mapping
+    inner = gc.get_referents(owner)[0]
+    return (getattr(type(inner), type(value).__name__.partition("_")[2]), (inner,))
 
 
 @reduces(memoryview)
@@ -163,7 +172,24 @@ def reduce_weak_set(_pickler: StatePickler, value: Any) -> Any:
 @reduces("weakref.ProxyType", "weakref.CallableProxyType")
 def reduce_weak_proxy(_pickler: StatePickler, value: Any) -> Any:
     """Save a weak proxy."""
-    return (weakref.proxy, (value.__repr__.__self__,))
+    try:
+        return (weakref.proxy, (value.__reduce_ex__.__self__,))
+    except ReferenceError:
+        return (rebuild_dead_proxy, ())
+
+
+@rebuilder
+def rebuild_dead_proxy() -> Any:
+    """Make a weak proxy whose object is gone."""
+    return weakref.proxy(_Gone())
+
+
+@reduces(super)
+def reduce_super(_pickler: StatePickler, value: Any) -> Any:
+    """Save a ``super()`` object, whose own attributes hide behind those it looks up."""
+    cls: Any = vars(super)["__thisclass__"].__get__(value)
+    target = vars(super)["__self__"].__get__(value)
+    return (super, (cls,) if target is None else (cls, target))
 
 
 @reduces(re.Match)
