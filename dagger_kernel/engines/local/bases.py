@@ -9,6 +9,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -90,12 +91,16 @@ class Bases:
         )
 
     def place_runner(self) -> Path:
-        """Make sure a copy of the runner exists by content hash; return the directory above it."""
-        place = self.root / f"runner-{runner_digest()[:16]}"
+        """Make sure a compiled copy of the runner exists by content hash; return the directory above it."""
+        interpreter = self.interpreter()
+        place = self.root / f"runner-{runner_digest()[:16]}-{interpreter.version}"
         if not place.is_dir():
             stage = self.root / f".runner-{secrets.token_hex(6)}"
             ignore = shutil.ignore_patterns("__pycache__")
             shutil.copytree(RUNNER_SOURCE, stage / "dagger_kernel_runner", ignore=ignore)
+            # The sandbox sees it read-only: uncompiled, every start would compile it again.
+            compiling = [interpreter.executable, "-I", "-m", "compileall", "-q", os.fspath(stage)]
+            subprocess.run(compiling, check=False, stdin=subprocess.DEVNULL)
             try:
                 os.rename(stage, place)
             except OSError as error:

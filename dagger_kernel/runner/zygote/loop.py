@@ -10,6 +10,7 @@ namespace takes every room with it.
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import os
 import selectors
@@ -23,6 +24,8 @@ from . import syscalls as sc
 from .enter import enter
 
 MAX_DATAGRAM = 64 * 1024
+NEEDED = ("entry", "cell", "channel", "execute", "sources", "asks", "comms", "quirks", "loop", "state")
+"""Modules of the runner that every room uses: imported once here, not in each room."""
 
 
 def main(control_fd: int, preload: list[str]) -> None:
@@ -30,6 +33,8 @@ def main(control_fd: int, preload: list[str]) -> None:
     from ..shell import warm
 
     shell = warm(preload)
+    for name in NEEDED:
+        importlib.import_module(f"...{name}", __name__)
     Zygote(socket.socket(fileno=control_fd), shell).run()
 
 
@@ -101,8 +106,6 @@ class Zygote:
             kept = self._control.fileno()
             os.closerange(3, kept)
             os.closerange(kept + 1, 1 << 16)
-            import importlib
-
             importlib.invalidate_caches()
             os.chdir("/home/sandbox")
             from ..entry import serve
