@@ -65,10 +65,14 @@ class Attacker:
 
     def __call__(self, expression, before="pass"):
         """Return ``str`` of an expression; ``before`` runs first."""
-        code = f"import sys; sys.path.append('attachments')\nfrom attack import *\n{before}\nprint({expression})"
+        code = f"import sys; sys.path.append('attachments')\nfrom attack import *\n{before}\nprint(({expression}))"
         done = self.sandbox.run(code)
         assert done.error is None, done.error
         return "".join(done.logs.stdout).strip()
+
+    def each(self, *expressions):
+        """Return the values of several expressions, by one cell."""
+        return eval(self("[" + ", ".join(f"({e})" for e in expressions) + "]"))
 
     def run(self, code, **options):
         return self.sandbox.run(code, **options)

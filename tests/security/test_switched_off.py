@@ -1,0 +1,79 @@
+"""Attacks that succeed once their defence is off: so it is the defence that stops them.
+
+In a module of its own: what is switched off is off for every engine of this process meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root's rooms have root's file permissions")
+NAMESPACES = (0x10000000, 0x00020000, 0x20000000, 0x40000000, 0x08000000, 0x04000000, 0x02000000)
+
+
+def test_without_the_filter_calls_reach_the_kernel(weakened):
+    bare = weakened(filtered=False)
+    outcomes = eval(
+        bare(
+            "[call('io_uring_setup', 8, None), call('name_to_handle_at', -100, b'/', None, None, 0), "
+            "call('add_key', b'user', b'x', b'y', 1, -3)]"
+        )
+    )
+    assert "ENOSYS" not in outcomes[:1]
+    assert "EPERM" not in outcomes[1:]
+
+
+def test_namespaces_stay_closed_without_the_filter(weakened):
+    """The second line: the count of namespaces is zero in the room."""
+    bare = weakened(filtered=False)
+    flags = ", ".join(f"call('unshare', {flag})" for flag in NAMESPACES)
+    assert set(eval(bare(f"[{flags}]"))) <= {"EPERM", "ENOSPC"}
+
+
+def test_without_filter_and_count_a_namespace_opens(weakened):
+    counted = "_write = os.write\nos.write = lambda f, data: len(data) if data == b'0' else _write(f, data)"
+    bare = weakened(filtered=False, zygote__enter=counted)
+    assert bare(f"call('unshare', {NAMESPACES[0]})") == "done"
+
+
+@ROOT
+def test_with_proc_as_it_is_the_machines_core_pattern_opens_for_writing(weakened):
+    bare = weakened(zygote__enter="def _narrow_proc(): pass")
+    assert bare("[writing('/proc/sys/kernel/core_pattern'), reading('/proc/keys')]") == "['done', 'done']"
+    assert bare("len(open('/proc/kallsyms').read()) > 1000") == "True"
+
+
+def test_a_dumpable_supervisor_is_traced_and_read(weakened):
+    bare = weakened(entry="def prepare_process(**_): pass")
+    assert bare("(call('ptrace', 16, 1, 0, 0), call('ptrace', 17, 1, 0, 0), len(os.listdir('/proc/1/fd')) > 3)") == (
+        "('done', 'done', True)"
+    )
+    assert bare("reading('/proc/1/environ')") == "done"
+
+
+def test_without_closing_the_supervisors_descriptors_reach_the_cell(weakened):
+    bare = weakened(children="def close_others(*kept): pass")
+    before = "links = [trying(os.readlink, f'/proc/self/fd/{n}') and os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd') if os.path.lexists(f'/proc/self/fd/{n}')]"
+    assert "eventpoll" in bare("links", before)
+
+
+def test_without_the_detached_layers_every_sandbox_is_there(weakened):
+    bare = weakened(zygote__enter="_umount = sc.umount\nsc.umount = lambda place: None if place == LAYERS else _umount(place)")
+    assert "room-" in bare("os.listdir('/L')")
+
+
+def test_with_a_writable_root_rooms_share_files(weakened):
+    changed = "_mount = sc.mount\nsc.mount = lambda s, place, *a: None if s is None and place == '/' and a[1] & sc.MS_RDONLY else _mount(s, place, *a)"
+    bare = weakened(zygote__enter=changed)
+    assert bare("making('/planted')") == "done"
+    assert bare("os.path.exists('/planted')") == "True"  # in another room: also another sandbox's
+
+
+@pytest.mark.skipif(
+    tuple(int(n) for n in os.uname().release.split(".")[:2]) < (6, 14), reason="Linux 6.14 counts by namespace"
+)
+def test_without_a_bound_on_process_numbers_there_is_the_machines(weakened):
+    bare = weakened(zygote__enter="def _limit_processes(*_): pass")
+    assert int(bare("open('/proc/sys/kernel/pid_max').read()")) > 4096
