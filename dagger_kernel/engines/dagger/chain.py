@@ -32,16 +32,22 @@ class Ground:
     Attributes
     ----------
     root
-        The container of position 0.
-    socket
-        The kernel's socket, as the engine knows it.
+        The container of position 0, the link mounted.
     python
         The base's own interpreter.
     """
 
     root: dagger.Container
-    socket: dagger.Socket
     python: str
+
+    @classmethod
+    def on(cls, base: dagger.Container, socket: dagger.Socket, python: str) -> Ground:
+        """Return the ground on a base.
+
+        The link is mounted here, once: its path is the same text in every kernel, and mounting it for each
+        step made the replay of cached steps three times as dear.
+        """
+        return cls(root=base.with_unix_socket(LINK, socket, owner=dress.USER), python=python)
 
     def inside(self, command: str, *arguments: str) -> list[str]:
         """Return the command line of a trusted helper; run it as root."""
@@ -49,11 +55,7 @@ class Ground:
 
     def with_cell(self, container: dagger.Container, nonce: str) -> dagger.Container:
         """Run a cell: the runner waits at the link for its step."""
-        return (
-            container.with_unix_socket(LINK, self.socket, owner=dress.USER)
-            .with_exec(dress.runner_command(LINK, nonce))
-            .without_unix_socket(LINK)
-        )
+        return container.with_exec(dress.runner_command(LINK, nonce))
 
     def with_delivery(
         self, container: dagger.Container, command: str, nonce: str
@@ -61,9 +63,7 @@ class Ground:
         """Put files in, or apply a layer difference: one layer, its content comes over the link."""
         return (
             container.with_user(dress.ROOT)
-            .with_unix_socket(LINK, self.socket, owner=dress.ROOT)
             .with_exec(self.inside(command, LINK, nonce))
-            .without_unix_socket(LINK)
             .with_user(dress.USER)
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import DaggerKernelError, RoomLostError
@@ -229,10 +230,10 @@ class DaggerEngine(Engine):
         name = (self._generation, base.digest, path)
         if name not in self._grounds:
             with faults.translated("opening the link"):
-                socket = await known_socket(client, path)
-            self._grounds[name] = Ground(
-                root=self._with_epoch(prepared), socket=socket, python=prepared.python
-            )
+                ground = Ground.on(
+                    self._with_epoch(prepared), client.host().unix_socket(path), prepared.python
+                )
+                self._grounds[name] = replace(ground, root=await ground.root.sync())
         ground = self._grounds[name]
         if self._view is None:
             self._view = View(ground, self.connection.directory)
@@ -376,21 +377,3 @@ class DaggerEngine(Engine):
 
 async def _evaluated(container: dagger.Container) -> dagger.Container:
     return await container.sync()
-
-
-async def known_socket(client: dagger.Client, path: str) -> dagger.Socket:
-    """Return a socket that knows its id: the SDK would ask for it again with every step."""
-    import dagger
-
-    socket = client.host().unix_socket(path)
-    identity = await socket.id()
-
-    class KnownSocket(dagger.Socket):
-        async def id(self) -> str:
-            return identity
-
-        @classmethod
-        def _graphql_name(cls) -> str:
-            return "Socket"
-
-    return KnownSocket(socket._ctx)

@@ -38,7 +38,7 @@ def step(kind="cell", nonce="ab", **fields):
 
 @pytest.fixture
 def ground():
-    return Ground(root=Recording(), socket="socket", python="/usr/local/bin/python3.12")
+    return Ground.on(Recording(), "socket", "/usr/local/bin/python3.12")
 
 
 def test_a_cell_is_its_nonce_and_nothing_else(ground):
@@ -48,19 +48,17 @@ def test_a_cell_is_its_nonce_and_nothing_else(ground):
     assert one.calls != ground.with_step(Recording(), step(nonce="cd")).calls
 
 
-def test_the_link_is_mounted_for_the_step_alone(ground):
+def test_the_link_is_mounted_once_and_steps_end_as_the_user(ground):
+    assert ground.root.calls == (("with_unix_socket", LINK, "socket"),)
     for kind, fields in (
         ("cell", {}),
         ("upload", {"files": (PutFile(path="a", blob="b", size=1),)}),
         ("layer", {"layer": "digest"}),
     ):
         calls = ground.with_step(Recording(), step(kind, **fields)).calls
-        names = [call[0] for call in calls]
-        assert names.index("with_unix_socket") < names.index("with_exec")
-        assert names.index("with_exec") < names.index("without_unix_socket")
-        assert ("without_unix_socket", LINK) in calls
-        last_user = [call for call in calls if call[0] == "with_user"]
-        assert not last_user or last_user[-1] == ("with_user", dress.USER)
+        assert not any("socket" in call[0] for call in calls)
+        users = [call for call in calls if call[0] == "with_user"]
+        assert not users or users[-1] == ("with_user", dress.USER)
 
 
 def test_every_step_is_one_layer(ground):
@@ -81,7 +79,7 @@ def test_chains_are_flattened_at_fixed_positions(ground):
         assert ground.settled(container, position) is container
     for position in (FLATTEN_EVERY, 3 * FLATTEN_EVERY):
         flat = ground.settled(Recording((("deep",),)), position)
-        assert flat.calls[0] == ("with_user", dress.ROOT)  # it begins at the root, not at the depth
+        assert flat.calls[:1] == ground.root.calls  # it begins at the root, not at the depth
         assert flat.layers() == 1
     assert 2 * FLATTEN_EVERY < 500
 
