@@ -174,6 +174,7 @@ class LocalEngine(Engine):
         for zygote in self._zygotes.values():
             zygote.close()
         self._zygotes.clear()
+        await asyncio.to_thread(self.layers.settle)
 
     def _view(self, key: str) -> View:
         if key in self._roots:

@@ -5,11 +5,15 @@ says which directories lie below it. The number of directories under a state sta
 the chain is: every 16 layers are squashed into one, every 16 of those into the next
 (the scheme of a log-structured merge tree). Squashing never changes a key: it adds a directory
 with hard links to the same files and shortens the list below later layers.
+
+Rooms are mounted without syncing (``volatile``): nobody waits for a disk to keep a cache. A layer whose
+bytes may not have reached the disk counts only until the machine's next start; see `LayerStore.settle`.
 """
 
 from __future__ import annotations
 
 import errno
+import functools
 import json
 import os
 import secrets
@@ -24,6 +28,7 @@ from .trees import remove
 FANOUT = 16
 PARTS = ("home/sandbox", "tmp", ".dk")
 OPAQUE = "user.overlay.opaque"
+SETTLED = "settled"
 NAME_DIGITS = 20
 """Hexadecimal digits of a key in a directory name (80 bits): overlay options must stay under one page."""
 
@@ -56,6 +61,7 @@ class LayerStore:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._unsettled: list[Path] = []
 
     def path(self, key: str) -> Path:
         """Return the upper directory of a cached state."""
@@ -70,7 +76,8 @@ class LayerStore:
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        if layer.key != key:
+        settled = data.get("boot") == boot_id() or (self.root / name_of(key) / SETTLED).exists()
+        if layer.key != key or not settled:
             return None
         whole = all((self.root / lower / "fs").is_dir() for lower in layer.lowers)
         return layer if whole else None
@@ -108,7 +115,19 @@ class LayerStore:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise full_or(error) from error
             remove(source)
+        self._unsettled.append(target)
         return self._squash(layer)
+
+    def settle(self) -> None:
+        """Write the layers made here to the disk, so that they count after a restart of the machine."""
+        layers, self._unsettled = self._unsettled, []
+        if layers:
+            os.sync()
+        for layer in layers:
+            try:
+                (layer / SETTLED).touch()
+            except OSError:
+                pass  # evicted meanwhile, or no space: then it is made again when it is needed
 
     def drop(self, room: str) -> None:
         """Remove a room that leaves nothing."""
@@ -153,6 +172,12 @@ class LayerStore:
             os.replace(fresh, own)
             level, size = level + 1, size * FANOUT
         return layer
+
+
+@functools.cache
+def boot_id() -> str:
+    """Return what names this run of the machine's kernel."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
 
 
 def name_of(key: str) -> str:
@@ -218,7 +243,7 @@ def is_whiteout(info: os.stat_result) -> bool:
 
 
 def _to_json(layer: Layer) -> str:
-    values = asdict(layer)
+    values = {**asdict(layer), "boot": boot_id()}
     return json.dumps({**values, "parent": values.pop("parent_key")})
 
 

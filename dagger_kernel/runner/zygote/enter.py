@@ -96,7 +96,7 @@ def _mount_state(request: Mapping[str, Any]) -> None:
     lowers.append(BASE)
     options = (
         f"lowerdir={':'.join(lowers)},upperdir={LAYERS}/{request['upper']},"
-        f"workdir={LAYERS}/{request['work']},userxattr"
+        f"workdir={LAYERS}/{request['work']},userxattr,volatile"
     )
     nosuid = sc.MS_NOSUID | sc.MS_NODEV
     sc.mount("overlay", ROOT, "overlay", nosuid, options)

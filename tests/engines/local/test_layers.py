@@ -47,6 +47,19 @@ def test_a_damaged_record_is_a_missing_layer(tmp_path, damage):
     assert store.get(layer.key) is None
 
 
+def test_a_layer_that_may_not_be_on_the_disk_does_not_outlive_the_machines_run(tmp_path, monkeypatch):
+    from dagger_kernel.engines.local import layers
+
+    store = LayerStore(tmp_path)
+    settled = grow(store, ROOT, lambda home: None)
+    store.settle()
+    unsettled = grow(store, settled, lambda home: None)
+    assert store.get(unsettled.key) is not None
+    monkeypatch.setattr(layers, "boot_id", lambda: "the next run")
+    assert store.get(settled.key) is not None
+    assert store.get(unsettled.key) is None
+
+
 def test_the_second_of_two_equal_commits_gives_way(tmp_path):
     store = LayerStore(tmp_path)
     rooms = [store.new_room() for _ in range(2)]
