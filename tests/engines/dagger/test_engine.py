@@ -20,11 +20,11 @@ from tests.contract.conftest import Bench, text
 
 pytestmark = pytest.mark.dagger
 
-KILL = os.environ.get("DAGGER_KERNEL_TEST_ENGINE_KILL")
-START = os.environ.get("DAGGER_KERNEL_TEST_ENGINE_START")
+KILL = os.environ.get("TEST_DAGGER_ENGINE_KILL")
+START = os.environ.get("TEST_DAGGER_ENGINE_START")
 killable = pytest.mark.skipif(
     not (KILL and START),
-    reason="set DAGGER_KERNEL_TEST_ENGINE_KILL and _START to commands that kill and start the engine",
+    reason="set TEST_DAGGER_ENGINE_KILL and _START to commands that kill and start the engine",
 )
 
 
