@@ -66,7 +66,7 @@ class Writer:
             move_head(connection, head, placed, updated=values["created"])
             return replace(step, seq=placed["seq"], created=step.created.astimezone(UTC))
 
-        # Of a cell nobody is told before its result is there.
+        # A cell's result follows; an upload's bytes are nowhere else.
         return self._run(work, durable=step.kind is not Kind.CELL)
 
     def finish(self, result: Result) -> Result:
@@ -94,9 +94,9 @@ class Writer:
             move_head(connection, head, placed, updated=values["finished"])
             return replace(result, finished=result.finished.astimezone(UTC))
 
-        return self._run(work)
+        return self._run(work, durable=False)
 
-    def _run(self, work: Callable[[Connection, bool], T], *, durable: bool = True) -> T:
+    def _run(self, work: Callable[[Connection, bool], T], *, durable: bool) -> T:
         try:
             return self._database.run(work, write=True, durable=durable)
         except LogError as error:
@@ -104,7 +104,7 @@ class Writer:
                 raise
         # On PostgreSQL a statement that waited for the head does not see the row that was inserted
         # meanwhile and is the same as ours. It is there now: look again, and tell what it is.
-        return self._database.run(work, write=True)
+        return self._database.run(work, write=True, durable=durable)
 
     def _outputs(self, result: Result) -> dict[str, Any]:
         """Return the columns of a result's outputs; store them if they are large."""

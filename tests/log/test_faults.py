@@ -9,6 +9,7 @@ import time
 
 import psycopg
 import pytest
+from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 
 from dagger_kernel.errors import (
@@ -19,6 +20,7 @@ from dagger_kernel.errors import (
 from dagger_kernel.log import SandboxLock, Slots, open_log
 from dagger_kernel.log import database as database_module
 from dagger_kernel.settings import Settings
+from dagger_kernel.steps import Kind
 
 from .helpers import (
     POSTGRESQL,
@@ -157,6 +159,55 @@ def test_a_removed_directory_is_told(settings, log, sandbox):
     shutil.rmtree(settings.data_path)
     with pytest.raises(LogUnavailableError, match="There is no log"):
         open_log(settings, create=False)
+
+
+@SQLITE
+def test_a_cells_commits_reach_the_disk_soon_and_others_at_once(settings, monkeypatch):
+    from dagger_kernel.log import flusher
+
+    synced, modes = [], []
+    fdatasync = os.fdatasync
+    monkeypatch.setattr(flusher.os, "fdatasync", lambda one: (fdatasync(one), synced.append(one)))
+    log = open_log(settings)
+
+    def watch(_connection, _cursor, statement, *_):
+        modes.extend([statement] if "synchronous" in statement else [])
+
+    event.listen(log._database.engine, "before_cursor_execute", watch)
+    sandbox = log.create_sandbox("ada")
+    assert modes == ["PRAGMA synchronous=FULL"]
+    assert synced == []
+    step = log.append(make_step(sandbox))
+    log.finish(make_result(step))
+    assert modes[1:] == ["PRAGMA synchronous=NORMAL"] * 2
+    deadline = time.monotonic() + 20
+    while not synced:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    log.append(make_step(sandbox, kind=Kind.REWIND, payload={"to": step.id}))
+    assert modes[3:] == ["PRAGMA synchronous=FULL"]
+    log.close()
+    assert "dagger-kernel-log-flusher" not in {thread.name for thread in threading.enumerate()}
+
+
+@SQLITE
+def test_a_disk_that_cannot_be_synchronised_stops_nothing(settings, monkeypatch):
+    from dagger_kernel.log import flusher
+
+    tried = threading.Event()
+
+    def broken(_descriptor):
+        tried.set()
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(flusher.os, "fdatasync", broken)
+    log = open_log(settings)
+    sandbox = log.create_sandbox("ada")
+    for _ in range(3):
+        tried.clear()
+        run_cell(log, sandbox)
+        assert tried.wait(20)
+    log.close()
 
 
 # -- PostgreSQL
