@@ -239,6 +239,8 @@ class Supervisor:
         if self.watch is not None:
             self.watch.ended()
         cell = self.port.child.pid
+        if [process.pid for process in proc.below(os.getpid(), everything=self.is_init)] == [cell]:
+            return
         proc.let_start(os.getpid(), cell, everything=self.is_init)
         spared = frozenset([cell])
         killed = proc.kill_below(os.getpid(), spared, everything=self.is_init)
