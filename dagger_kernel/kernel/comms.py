@@ -10,8 +10,6 @@ import struct
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from .text import clean
-
 ENDED = (
     "This widget's cell has ended: its display stays, its events do not. "
     "Run the cell again to use it.\n"
@@ -118,7 +116,7 @@ def split_buffers(count: int, body: bytes) -> list[bytes]:
 def comm_content(head: dict[str, Any]) -> dict[str, Any]:
     """Return the content to publish of a ``comm`` frame."""
     given = head.get("content")
-    content: dict[str, Any] = clean(given) if isinstance(given, dict) else {}
+    content = dict(given) if isinstance(given, dict) else {}
     content["comm_id"] = str(content.get("comm_id", ""))
     if not isinstance(content.get("data"), dict):
         content["data"] = {}

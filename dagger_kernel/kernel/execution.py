@@ -48,6 +48,8 @@ class CellExecution:
         What to run.
     number
         The cell's execution count while it runs.
+    opened
+        The session, or why it could not be opened.
     language
         The kernel's.
     parent
@@ -58,6 +60,7 @@ class CellExecution:
         self,
         request: ExecuteRequest,
         number: int,
+        opened: SandboxSession | BaseException | None,
         *,
         language: Language,
         holder: SessionHolder,
@@ -67,6 +70,7 @@ class CellExecution:
         parent: dict[str, Any],
     ) -> None:
         self._request, self._number, self._language = request, number, language
+        self._opened = opened
         self._holder, self._output, self._comms = holder, output, comms
         self._ask, self.parent = ask, parent
         self._interrupted = False
@@ -138,10 +142,16 @@ class CellExecution:
             await self._output.finish()
             return self._ok()
         source, limits = request.code, None
-        session = await self._holder.get()
+        session = self._session()
         if isinstance(call, magics.CellCall):
             source, limits = call.body, magics.limits_of(call, session)
         return await self._run_step(session, source, limits)
+
+    def _session(self) -> SandboxSession:
+        if isinstance(self._opened, BaseException):
+            raise self._opened
+        assert self._opened is not None
+        return self._opened
 
     async def _run_step(self, session: SandboxSession, source: str, limits: Limits | None) -> Reply:
         request = self._request

@@ -9,6 +9,7 @@ from typing import Any
 from traitlets import CaselessStrEnum
 
 from .._version import __version__
+from ..sandbox import SandboxSession
 from ..steps import Language
 from .answers import Answers
 from .comms import CommRelay
@@ -46,6 +47,7 @@ class DaggerKernel(ProtocolKernel):
         self._pace = Pace()
         self._comms = CommRelay(self.publish)
         self._execution: CellExecution | None = None
+        self._opening: asyncio.Future[SandboxSession] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stdin: StdinChannel | None = None
         name = "dagger-bash" if self._language is Language.BASH else "dagger"
@@ -97,7 +99,8 @@ class DaggerKernel(ProtocolKernel):
         self.reply(stream, ident, parent, reply.content, reply.metadata)
 
     async def _execute(self, request: ExecuteRequest, ident: Any, parent: Message) -> Reply:
-        number = await self._next_number(request)
+        opened = await self._open(request)
+        number = self._next_number()
         if not request.silent:
             content = {"code": request.code, "execution_count": number}
             self.publish("execute_input", content, parent)
@@ -106,6 +109,7 @@ class DaggerKernel(ProtocolKernel):
         self._execution = CellExecution(
             request,
             number,
+            opened,
             language=self._language,
             holder=self._holder,
             output=CellOutput(partial(self._publish_output, parent), self._pace),
@@ -118,14 +122,23 @@ class DaggerKernel(ProtocolKernel):
         finally:
             self._execution = None
 
-    async def _next_number(self, request: ExecuteRequest) -> int:
+    async def _open(self, request: ExecuteRequest) -> SandboxSession | BaseException | None:
+        """Return the session, or why there is none: the cell has to say it."""
+        if request.blank:
+            return self._holder.current
+        self._opening = asyncio.ensure_future(self._holder.get())
+        try:
+            return await self._opening
+        except asyncio.CancelledError:
+            return KeyboardInterrupt("Interrupted while the log was being opened.")
+        except Exception as error:
+            return error
+        finally:
+            self._opening = None
+
+    def _next_number(self) -> int:
         """Return the cell's number; a continued sandbox goes on counting, a new one begins."""
         session = self._holder.current
-        if session is None and not request.blank:
-            try:
-                session = await self._holder.get()
-            except Exception:
-                self.log.info("The log cannot be opened; the cell will say so", exc_info=True)
         if session is not None and session.id != self._counted:
             self._counted, self._count = session.id, session.next_execution_count - 1
         return self._count + 1
@@ -199,6 +212,8 @@ class DaggerKernel(ProtocolKernel):
 
         The channels race: an interrupt a client sent before the cell was meant for an earlier one.
         """
+        if self._opening is not None:
+            self._opening.cancel()
         execution = self._execution
         if execution is not None and not (request and _sent_before(request, execution.parent)):
             self._background(execution.interrupt())

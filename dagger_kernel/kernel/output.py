@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .pacing import Pace
-from .text import clean
 
 HOLD_SECONDS = 0.02
 """Text written this soon after the last message waits to be joined with what follows."""
@@ -138,7 +137,7 @@ class CellOutput:
                 return
             item = self._pending.popleft()
             self._pace.sent(item.stream_bytes)
-            self._send(item.msg_type, clean(item.content), clean(item.metadata), item.buffers)
+            self._send(item.msg_type, item.content, item.metadata, item.buffers)
             if item.msg_type == "stream":
                 self._hold_until = self._clock() + HOLD_SECONDS
 

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable
 
 MESSAGES_PER_SECOND = 800.0
-MESSAGE_BURST = 1500.0
-STREAM_BYTES_PER_SECOND = 800_000.0
-STREAM_BYTE_BURST = 1_600_000.0
+MESSAGE_BURST = 500.0
+STREAM_BYTES_PER_SECOND = 550_000.0
+STREAM_BYTE_BURST = 1_000_000.0
+# Three seconds from a full bucket: 2,900 messages, 2.65 MB and at most one message more.
 
 
 class Pace:

@@ -95,8 +95,8 @@ class ProtocolKernel(Kernel):
         self.session.send(
             self.iopub_socket,
             msg_type,
-            content,
-            metadata=metadata,
+            clean(content),
+            metadata=clean(metadata),
             parent=parent,
             ident=self._topic(msg_type),
             buffers=buffers,

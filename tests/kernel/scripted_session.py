@@ -34,6 +34,8 @@ class ScriptedSession:
     async def open(cls, settings, *, sandbox_id=None, notebook="", kernel_name=""):
         if settings.database_url.startswith("broken"):
             raise errors.LogUnavailableError("The log is on a disk that is gone.")
+        if settings.database_url.startswith("hanging"):
+            await asyncio.sleep(3600)
         return cls(settings)
 
     def start_warming(self):

@@ -94,6 +94,28 @@ def test_a_log_that_cannot_be_opened_is_an_error_of_the_cell(start_kernel):
     assert client.request("kernel_info_request", {}).content["status"] == "ok"
 
 
+def test_an_interrupt_while_the_log_is_opened(start_kernel):
+    client = start_kernel("scripted", DAGGER_KERNEL_DATABASE_URL="hanging://")
+    msg_id = client.start("pass")
+    time.sleep(0.5)
+    client.manager.interrupt_kernel()
+    got = client.collect(msg_id, timeout=10)
+    assert got.enames == ["KeyboardInterrupt"]
+
+
+def test_code_that_is_not_unicode_gets_a_reply(scripted):
+    session = scripted.kc.session
+    message, pack = session.msg("execute_request", {"code": "x = 'PLACE'"}), session.pack
+    session.pack = lambda value: pack(value).replace(b"PLACE", b"\\ud800")
+    try:
+        scripted.kc.shell_channel.send(message)
+    finally:
+        session.pack = pack
+    got = scripted.collect(message["header"]["msg_id"])
+    assert got.replies == 1
+    assert got.of("execute_input")[0]["content"]["code"] == "x = '\\ud800'"
+
+
 def test_a_bad_setting_is_an_error_of_the_cell(start_kernel):
     client = start_kernel("scripted", DAGGER_KERNEL_CPU_SECONDS="many")
     got = client.execute("pass")
