@@ -122,7 +122,8 @@ class DaggerEngine(Engine):
     ) -> AsyncIterator[bytes]:
         """Read a regular file of a cached state; see `Engine.read`."""
         view, state = self._look(key)
-        async for chunk in view.read(state, path, offset=offset, length=length):
+        place = await self._noting(view.take(state, path))
+        async for chunk in view.chunks(place, offset, length):
             yield chunk
 
     async def diff(self, old_key: str, new_key: str) -> dict[str, str]:
@@ -165,21 +166,20 @@ class DaggerEngine(Engine):
             "base_built": False,
             "rooms": len(self._rooms),
         }
+        seconds = min(DESCRIBE_SECONDS, self._settings.connect_seconds + 1)
         try:
             report["cli"] = find_cli(self._settings)
-            async with asyncio.timeout(min(DESCRIBE_SECONDS, self._settings.connect_seconds) + 1):
+            async with asyncio.timeout(seconds):
                 await self.connection.client()
             report["version"] = self.connection.version
             current = await asyncio.to_thread(self.bases.current)
             report["base"], report["base_built"] = current, current is not None
-        except DaggerKernelError as error:
-            report["available"] = False
-            report["reasons"] = [error.what]
-            report["remedies"] = [error.remedy] if error.remedy else []
         except Exception as error:  # doctor must get an answer whatever happens
-            translated = faults.translate(error, "connecting")
+            if isinstance(error, TimeoutError):
+                error = TimeoutError(f"no answer within {seconds:g} s")
+            told = faults.translate(error, "connecting")
             report["available"] = False
-            report["reasons"], report["remedies"] = [translated.what], [translated.remedy]
+            report["reasons"], report["remedies"] = [told.what], [told.remedy]
         return report
 
     async def close(self) -> None:
@@ -195,13 +195,15 @@ class DaggerEngine(Engine):
 
     async def _once_more(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Do what comes before a step; once more if the session or the room broke meanwhile."""
+        was_open = self.connection.is_open
         try:
             return await self._noting(attempt())
         except RoomLostError as error:
             if error.started:
                 raise
         except DaggerKernelError:
-            if self.connection.is_open or self.connection.generation == 0:
+            # A session that could not be opened is not tried again: that would double the waiting.
+            if self.connection.is_open or not was_open:
                 raise
         return await self._noting(attempt())
 

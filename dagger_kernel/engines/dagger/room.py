@@ -89,7 +89,9 @@ class DaggerRoom(LinkRoom):
 
     async def close(self) -> None:
         """End a room that got no step; also ends a running one. The engine caches neither."""
+        running = self._state == "running"
         await super().close()
+        self._fail(RoomLostError("The room was closed.", engine=faults.NAME, started=running))
         await self._finish()
 
     async def _finish(self) -> None:

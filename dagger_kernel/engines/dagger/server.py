@@ -15,13 +15,16 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ...errors import LinkError
+from ...runner import protocol
 from ..link import Link
 
 NAME = "link.sock"
 HELLO_SECONDS = 30.0
+MAX_HELLO = 4096
+MAX_STRANGERS = 64
+"""Connections that have not said who they are."""
 
 Arrived = Callable[["Visitor"], None]
 
@@ -74,16 +77,16 @@ class LinkServer:
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         link = Link(reader, writer)
         task = asyncio.current_task()
-        assert task is not None
+        # User code can connect too: what a stranger can use up is bounded.
+        if task is None or len(self._tasks) >= MAX_STRANGERS:
+            link.close()
+            return
         self._tasks.add(task)
-        nonce = ""
         try:
             async with asyncio.timeout(HELLO_SECONDS):
-                hello: tuple[dict[str, Any], bytes] | None = await link.receive()
-            if hello is not None and hello[0]["type"] == "hello":
-                nonce = str(hello[0].get("nonce", ""))
-        except (LinkError, TimeoutError):
-            pass
+                nonce = await read_hello(reader)
+        except (OSError, EOFError, protocol.ProtocolError):  # a TimeoutError is an OSError
+            nonce = ""
         except asyncio.CancelledError:
             link.close()
             return
@@ -94,6 +97,25 @@ class LinkServer:
             link.close()  # an exec that nobody waits for ends without a step and leaves nothing
         else:
             arrived(Visitor(nonce, link))
+
+
+async def read_hello(reader: asyncio.StreamReader) -> str:
+    """Return the nonce of a visitor's first frame.
+
+    Raises
+    ------
+    ProtocolError
+        It is no small ``hello``.
+    EOFError, ConnectionError
+        There is none.
+    """
+    head_size, body_size = protocol.decode_header(await reader.readexactly(protocol.HEADER.size))
+    if head_size > MAX_HELLO or body_size:
+        raise protocol.ProtocolError("the first frame is too large")
+    head = protocol.decode_head(await reader.readexactly(head_size))
+    if head["type"] != "hello":
+        raise protocol.ProtocolError("the first frame is no hello")
+    return str(head.get("nonce", ""))
 
 
 def host_path(directory: Path, sandbox_id: str) -> str:

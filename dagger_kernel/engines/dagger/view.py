@@ -81,12 +81,9 @@ class View:
                 changes[path] = "changed"
         return dict(sorted(changes.items()))
 
-    async def read(
-        self, state: State, path: str, *, offset: int, length: int | None
-    ) -> AsyncIterator[bytes]:
-        """Read a regular file in chunks; see `Engine.read`."""
-        taken = await self._take(state, path)
-        with taken.open("rb") as file:
+    async def chunks(self, place: Path, offset: int, length: int | None) -> AsyncIterator[bytes]:
+        """Read a file that was taken out, in chunks."""
+        with place.open("rb") as file:
             file.seek(offset)
             left = length
             while left is None or left > 0:
@@ -127,8 +124,8 @@ class View:
     def _trusted(self, state: State) -> dagger.Container:
         return state.container.with_user(dress.ROOT)
 
-    async def _take(self, state: State, path: str) -> Path:
-        """Take a file out of the engine, unless it is here from before."""
+    async def take(self, state: State, path: str) -> Path:
+        """Take a regular file out of the engine, unless it is here from before; see `Engine.read`."""
         parts = split(path)
         if not parts:
             raise SandboxPathError(path, "it is a directory")

@@ -45,6 +45,9 @@ async def test_who_is_not_expected_is_turned_away(tmp_path):
         hello("mine"),
         b"\0" * 8 + b"nonsense",
         protocol.encode({"type": "step"}),
+        protocol.encode({"type": "hello", "nonce": "x" * 5000}),
+        protocol.encode({"type": "hello", "nonce": "other"}, b"body"),
+        (1 << 25).to_bytes(4, "big") + bytes(4),
     ):
         reader, writer = await visit(server.path, frame)
         assert await asyncio.wait_for(reader.read(), 5) == b""
@@ -72,4 +75,16 @@ async def test_nobody_else_may_connect(tmp_path):
     server = LinkServer()
     await server.listen(tmp_path)
     assert server.path.stat().st_mode & 0o777 == 0o600
+    await server.close()
+
+
+async def test_silent_strangers_are_few(tmp_path, monkeypatch):
+    monkeypatch.setattr("dagger_kernel.engines.dagger.server.MAX_STRANGERS", 3)
+    server = LinkServer()
+    await server.listen(tmp_path)
+    visitors = [await visit(server.path) for _ in range(5)]
+    for reader, _ in visitors[3:]:
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+    for _, writer in visitors:
+        writer.close()
     await server.close()
