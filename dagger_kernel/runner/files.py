@@ -159,7 +159,7 @@ class Files:
         try:
             with open(self.listing, encoding="ascii") as stream:
                 listing = json.load(stream)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return listing if isinstance(listing, dict) else {}
 

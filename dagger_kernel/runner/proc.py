@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 TICK = os.sysconf("SC_CLK_TCK")
@@ -129,6 +130,40 @@ def memory(pid: int, *, exact: bool = False) -> int:
     except OSError:
         return 0
     return total
+
+
+def shared(pid: int) -> int:
+    """Return the shared memory that a process has mapped, in bytes, 0 if it is gone."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as stream:
+            for line in stream:
+                if line.startswith(b"RssShmem:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+def held(pids: Iterable[int]) -> int:
+    """Return the bytes of memory files (``memfd_create``) that processes hold open, each file once.
+
+    They belong to no address space until they are mapped.
+    """
+    files: dict[int, int] = {}
+    for pid in pids:
+        folder = f"/proc/{pid}/fd"
+        try:
+            for name in os.listdir(folder):
+                path = f"{folder}/{name}"
+                try:
+                    if os.readlink(path).startswith("/memfd:"):
+                        status = os.stat(path)
+                        files[status.st_ino] = status.st_blocks * 512
+                except OSError:
+                    continue  # closed meanwhile
+        except OSError:
+            continue  # gone, or not ours to look into
+    return sum(files.values())
 
 
 def command(pid: int) -> bytes:

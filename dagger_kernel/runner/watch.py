@@ -53,6 +53,7 @@ class Watch:
         self._baseline = proc.memory(child.pid)
         started = proc.read(child.pid)
         self._cpu_before = started.cpu if started else 0.0
+        self._held, self._held_at = 0, 0.0
         self.reaped = 0.0
         self.cpu = 0.0
         self.peak = 0
@@ -114,6 +115,7 @@ class Watch:
         limit = self.limits["memory_bytes"] * (2 if self._ended_at else 1)
         if memory > limit and len(found) > 1:
             memory = sum(proc.memory(p.pid, exact=True) for p in found) - self._baseline
+        memory += self._unmapped(found)
         self.peak = max(self.peak, memory)
         if self._ended_at or self.child.page.limit:
             return
@@ -122,6 +124,16 @@ class Watch:
             self._overrun("memory")
         elif count > 2 * self.limits["processes"] or len(found) > self.limits["processes"]:
             self._overrun("processes")
+
+    def _unmapped(self, found: list[proc.Process]) -> int:
+        """Return the bytes in memory files that no process has mapped; looked up less often the longer it takes."""
+        now = time.monotonic()
+        if now >= self._held_at:
+            self._held = proc.held(p.pid for p in found)
+            self._held_at = now + 10 * (time.monotonic() - now)
+        if not self._held:
+            return 0
+        return max(0, self._held - sum(proc.shared(p.pid) for p in found))
 
     def _overrun(self, reason: str) -> None:
         """End the cell's other processes at once; the cell itself gets a moment, if it is not the one."""
