@@ -155,12 +155,17 @@ class SandboxSession:
             self._rooms.stand_by()
             result = running.result(step, outcome, [])
             return CellResult(step=None, result=result, outcome=outcome, drift=drift, files=[])
-        running.tell_refused(outcome.usage.get("hosts", {}))
-        files, exported = await self._logbook.call(running.store_files, self._log.blobs)
-        repeatable = outcome.status in REPEATABLE
-        layer = None if repeatable else await self._keep_layer(room, step, running)
-        result = running.result(step, outcome, files, layer)
-        result = await self._logbook.call(self._log.finish, result)
+        try:
+            running.tell_refused(outcome.usage.get("hosts", {}))
+            files, exported = await self._logbook.call(running.store_files, self._log.blobs)
+            repeatable = outcome.status in REPEATABLE
+            layer = None if repeatable else await self._keep_layer(room, step, running)
+            result = running.result(step, outcome, files, layer)
+            result = await self._logbook.call(self._log.finish, result)
+        except BaseException:
+            # The log cannot take the result, so the step has no effect; its room gives its space back.
+            await room.close()
+            raise
         self._tip.advance(step, result)
         if repeatable:
             self._rooms.commit_later(room, step.key)

@@ -74,8 +74,13 @@ class LocalRoom(LinkRoom):
     async def commit(self, key: str) -> None:
         """Make the upper directory the layer of a key."""
         await self._wait_for_exit()
-        await asyncio.to_thread(self._store.commit, self._directory, key, self._parent)
-        self._finish()
+        try:
+            await asyncio.to_thread(self._store.commit, self._directory, key, self._parent)
+        except BaseException:
+            await asyncio.to_thread(self._store.drop, self._directory)
+            raise
+        finally:
+            self._finish()
 
     async def discard(self) -> None:
         """Drop what the room wrote."""
