@@ -111,6 +111,37 @@ export class SandboxActions implements ISandboxActions {
     await this._app.commands.execute('docmanager:open', { path });
   }
 
+  uploadContents(paths: string[]): void {
+    this._uploadContents(paths).catch(error =>
+      this._model.notify(String(error.message ?? error))
+    );
+  }
+
+  private async _uploadContents(paths: string[]): Promise<void> {
+    const contents = this._app.serviceManager.contents;
+    const files: File[] = [];
+    for (const path of paths) {
+      const name = PathExt.basename(path);
+      const { type } = await contents.get(path, { content: false });
+      if (type === 'directory') {
+        this._model.notify(
+          this._trans.__('%1 is a folder; drop its files.', name)
+        );
+        continue;
+      }
+      const model = await contents.get(path, {
+        type: 'file',
+        format: 'base64',
+        content: true
+      });
+      const bytes = Uint8Array.from(atob(model.content), character =>
+        character.charCodeAt(0)
+      );
+      files.push(new File([bytes], name));
+    }
+    await this._model.upload(files);
+  }
+
   restartAsNew(): void {
     const trans = this._trans;
     void this._confirm(

@@ -4,7 +4,7 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 
 import { ApiError } from './model/model';
-import { archivePath, artifactPath, encode } from './model/url';
+import { archivePath, artifactPath, encode, statePath } from './model/url';
 import type {
   IFileRef,
   ISandbox,
@@ -98,6 +98,10 @@ export class SandboxApi implements ISandboxApi<File> {
 
   url(file: IFileRef): string {
     return this._root + artifactPath(file);
+  }
+
+  stateUrl(file: IFileRef): string {
+    return this._root + statePath(file);
   }
 
   archiveUrl(sandbox: string, files: IFileRef[]): string {

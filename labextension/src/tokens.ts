@@ -104,6 +104,9 @@ export interface IUploaded {
   skipped: { name: string; size: number | null; why: string }[];
 }
 
+/** JupyterLab's type of a drag from its file browser. */
+export const CONTENTS_MIME = 'application/x-jupyter-icontents';
+
 /** A file to upload; a browser's `File` is one. */
 export interface IUploadFile {
   readonly name: string;
@@ -140,6 +143,8 @@ export interface ISandboxApi<F extends IUploadFile = IUploadFile> {
   text(file: IFileRef, maxBytes: number): Promise<IText>;
   /** The address of the bytes, for links. */
   url(file: IFileRef): string;
+  /** The address of the file in the state after the step, which the engine must hold. */
+  stateUrl(file: IFileRef): string;
   /** The address of an archive of several files. */
   archiveUrl(sandbox: string, files: IFileRef[]): string;
 }
@@ -250,6 +255,7 @@ export interface ISandboxModel {
   bytes(file: IFileRef): Promise<Blob>;
   text(file: IFileRef, maxBytes: number): Promise<IText>;
   url(file: IFileRef): string;
+  stateUrl(file: IFileRef): string;
   archiveUrl(files: IFileRef[]): string;
 }
 
@@ -272,6 +278,8 @@ export interface ISandboxActions {
   insertCell(source: string): void;
   copy(text: string): void;
   openInTab(file: IFileEntry): void;
+  /** Put files of JupyterLab's file browser into the sandbox. */
+  uploadContents(paths: string[]): void;
   /** Save a copy beside the notebook and open it with JupyterLab's own viewer. */
   saveCopy(file: IFileEntry): void;
   restartAsNew(): void;

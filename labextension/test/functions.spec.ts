@@ -12,7 +12,7 @@ import {
   formatTime
 } from '../src/model/format';
 import { objectMime, prettyJson, previewKind } from '../src/model/preview';
-import { archivePath, artifactPath, encode } from '../src/model/url';
+import { archivePath, artifactPath, encode, statePath } from '../src/model/url';
 import type { IFileChange, IStep } from '../src/tokens';
 
 function change(path: string, more: Partial<IFileChange> = {}): IFileChange {
@@ -263,6 +263,7 @@ describe('url', () => {
   it('makes addresses', () => {
     const file = { sandbox: 'abc', step: 3, path: 'out/a b.csv' };
     expect(artifactPath(file)).toBe('sandboxes/abc/artifacts/3/out/a%20b.csv');
+    expect(statePath(file)).toBe('sandboxes/abc/files/out/a%20b.csv?step=3');
     expect(archivePath('abc', [file, { ...file, step: 4 }])).toBe(
       'sandboxes/abc/archive?file=3/out/a%20b.csv&file=4/out/a%20b.csv'
     );

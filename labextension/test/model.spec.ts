@@ -136,6 +136,9 @@ class FakeApi implements ISandboxApi {
   url() {
     return '';
   }
+  stateUrl() {
+    return '';
+  }
   archiveUrl() {
     return '';
   }

@@ -124,6 +124,11 @@ def lab(tools, shared_base, tmp_path_factory):
     (share / "kernels").mkdir()
     (share / "labextensions" / "dagger-kernel-lab").symlink_to(EXTENSION)
     (share / "kernels" / "dagger").symlink_to(ROOT / "kernelspec" / "python")
+    # The same kernel without a room prepared ahead, so that a cell meets a replay itself.
+    cold = json.loads((ROOT / "kernelspec" / "python" / "kernel.json").read_text("utf-8"))
+    cold["env"] = {"DAGGER_KERNEL_STANDBY": "false"}
+    (share / "kernels" / "dagger-cold").mkdir()
+    (share / "kernels" / "dagger-cold" / "kernel.json").write_text(json.dumps(cold), "utf-8")
     configs = home / "config" / "jupyter_server_config.d"
     configs.mkdir(parents=True)
     shutil.copy(ROOT / "jupyter-config" / "server-config" / "dagger_kernel.json", configs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
 
 import pytest
 
@@ -408,3 +409,69 @@ async def test_the_status_bar_opens_the_panel(files):
     await screen.page.get_by_role("tab", name="Sandbox", exact=True).click()
     await screen.page.get_by_role("button", name=re.compile(r"Sandbox: \d+ step")).click()
     await screen.panel.get_by_text("Limits of one cell").wait_for()
+
+
+async def test_a_cold_replay_shows_its_progress(lab, screen):
+    sources = [f"import time; time.sleep(1); x{number} = {number}" for number in range(4)]
+    name = lab.notebook("replay.ipynb", [*sources, "print(x0 + x3)"], kernel="dagger-cold")
+    await screen.open(name)
+    for number in range(1, 5):
+        await screen.run(number)
+    await screen.show_panel("Log")
+    await screen.panel.locator(".dk-Step").last.get_by_text("cached").wait_for()
+    lab.stop_kernels()
+    shutil.rmtree(lab.data_dir / "layers")
+    await screen.page.reload()
+    await screen.loaded()
+    await screen.show_panel("Log")
+    assert await screen.panel.get_by_text("cached").count() == 0
+    running = asyncio.create_task(screen.run(5))
+    await screen.panel.get_by_role("progressbar").wait_for()
+    await screen.shot("22-replaying")
+    await running
+    assert "3" in await screen.cell(5).locator(".jp-OutputArea").inner_text()
+    await screen.panel.get_by_role("progressbar").wait_for(state="detached")
+
+
+async def test_a_file_too_large_to_export_comes_from_the_sandbox(lab, screen, tmp_path):
+    source = "import os; open('big.bin', 'wb').write(bytes(range(256)) * (17 << 12))"
+    await screen.open(lab.notebook("big.ipynb", [source]))
+    await screen.run(1)
+    await screen.show_panel()
+    await show(screen, "big.bin")
+    async with screen.page.expect_download() as waiting:
+        await screen.panel.get_by_role("link", name="Download from the sandbox").click()
+    await (await waiting.value).save_as(tmp_path / "big.bin")
+    assert (tmp_path / "big.bin").read_bytes() == bytes(range(256)) * (17 << 12)
+    await screen.shot("15-not-exported")
+    await screen.axe("#dagger-kernel-panel")
+
+
+async def test_files_of_the_file_browser_can_be_dragged_in(lab, screen):
+    (lab.root / "drag me.csv").write_text("a,b\n")
+    await screen.open(lab.notebook("drag.ipynb", ["1"]))
+    await screen.show_panel()
+    item = screen.page.locator(".jp-DirListing-item", has_text="drag me.csv")
+    await item.wait_for()
+    start, goal = await item.bounding_box(), await screen.panel.bounding_box()
+    mouse = screen.page.mouse
+    await mouse.move(start["x"] + 30, start["y"] + 8)
+    await mouse.down()
+    await mouse.move(start["x"] + 60, start["y"] + 30, steps=5)
+    await mouse.move(goal["x"] + 100, goal["y"] + 200, steps=20)
+    await screen.shot("63-dragging")
+    await mouse.up()
+    await screen.panel.get_by_role("button", name="drag me.csv", exact=True).wait_for()
+
+
+async def test_many_files_can_be_filtered(lab, screen):
+    source = "for i in range(40): open(f'part-{i:02}.txt', 'w').write(str(i))"
+    await screen.open(lab.notebook("many.ipynb", [source]))
+    await screen.run(1)
+    await screen.show_panel()
+    rows = screen.panel.locator(".dk-FileRow")
+    await screen.until(rows.count, lambda count: count == 40)
+    await screen.panel.get_by_role("searchbox").fill("part-3")
+    await screen.until(rows.count, lambda count: count == 10)
+    await screen.shot("16-filtered")
+    await screen.axe("#dagger-kernel-panel")

@@ -301,6 +301,10 @@ export class SandboxModel<
     return this._api.url(file);
   }
 
+  stateUrl(file: IFileRef): string {
+    return this._api.stateUrl(file);
+  }
+
   archiveUrl(files: IFileRef[]): string {
     return this._api.archiveUrl(this._state.sandbox?.id ?? '', files);
   }

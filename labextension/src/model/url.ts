@@ -33,6 +33,11 @@ export function artifactPath(file: IFileRef): string {
   return `sandboxes/${encode(file.sandbox)}/artifacts/${file.step}/${encodePath(file.path)}`;
 }
 
+/** The address of a file in the state after a step, exported or not, below the API's root. */
+export function statePath(file: IFileRef): string {
+  return `sandboxes/${encode(file.sandbox)}/files/${encodePath(file.path)}?step=${file.step}`;
+}
+
 /**
  * The address of an archive below the API's root.
  *

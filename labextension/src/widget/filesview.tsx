@@ -23,6 +23,9 @@ import {
 } from './parts';
 import { Preview } from './preview';
 
+/** With more files than this there is a filter. */
+const FILTER_FROM = 12;
+
 /** Rows that a list shows before it asks. */
 const ROWS = 200;
 
@@ -35,12 +38,19 @@ export function FilesView(props: {
   const { model, trans } = usePanel();
   const [over, setOver] = React.useState(false);
   const [chosen, setChosen] = React.useState<ReadonlySet<string>>(new Set());
+  const [filter, setFilter] = React.useState('');
   const input = React.useRef<HTMLInputElement>(null);
   const all = [...state.results, ...state.attachments];
   const file = all.find(one => fileKey(one) === props.open);
   if (file) {
     return <FileDetail file={file} onClose={() => props.onOpen(null)} />;
   }
+  const matching = (files: IFileEntry[]) => {
+    const wanted = filter.trim().toLowerCase();
+    return wanted === ''
+      ? files
+      : files.filter(one => one.path.toLowerCase().includes(wanted));
+  };
   const drop = (event: React.DragEvent) => {
     event.preventDefault();
     setOver(false);
@@ -108,9 +118,19 @@ export function FilesView(props: {
         )}
       </div>
       <Uploads uploads={state.uploads} />
+      {all.length > FILTER_FROM && (
+        <input
+          type="search"
+          className="dk-Filter"
+          value={filter}
+          placeholder={trans.__('Filter by name')}
+          aria-label={trans.__('Filter by name')}
+          onChange={event => setFilter(event.target.value)}
+        />
+      )}
       <Section
         title={trans.__('Results')}
-        files={state.results}
+        files={matching(state.results)}
         chosen={chosen}
         onToggle={toggle}
         onOpen={props.onOpen}
@@ -118,7 +138,7 @@ export function FilesView(props: {
       />
       <Section
         title={trans.__('Attachments')}
-        files={state.attachments}
+        files={matching(state.attachments)}
         chosen={chosen}
         onToggle={toggle}
         onOpen={props.onOpen}

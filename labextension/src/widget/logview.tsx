@@ -45,9 +45,23 @@ export function LogView(props: {
       </Placeholder>
     );
   }
+  const replay = /(\d+)\/(\d+)/.exec(state.progress);
   const hidden = Math.max(0, state.steps.length - shown);
   return (
     <div className="dk-Log">
+      {state.progress && (
+        <Notice kind="info">
+          {state.progress}
+          {replay && (
+            <progress
+              className="dk-Replay"
+              aria-label={state.progress}
+              value={Number(replay[1])}
+              max={Number(replay[2])}
+            />
+          )}
+        </Notice>
+      )}
       {hidden > 0 && (
         <TextButton onClick={() => setShown(shown + 10 * ROWS)}>
           {trans.__('Show %1 earlier steps', hidden)}

@@ -1,10 +1,11 @@
 /** The side panel: three tabs over one model. */
 
 import { closeIcon, ReactWidget, refreshIcon } from '@jupyterlab/ui-components';
+import type { Drag } from '@lumino/dragdrop';
 import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 
-import type { IPanelState } from '../tokens';
+import { CONTENTS_MIME, type IPanelState } from '../tokens';
 import { type IPanelContext, PanelContext, usePanel } from './context';
 import { fileKey, FilesView } from './filesview';
 import { sandboxIcon } from './icons';
@@ -13,6 +14,8 @@ import { Boundary, IconButton, Notice, Placeholder, TextButton } from './parts';
 import { StatusView } from './statusview';
 
 export type Tab = 'files' | 'log' | 'status';
+
+const DRAG_EVENTS = ['lm-dragenter', 'lm-dragover', 'lm-dragleave', 'lm-drop'];
 
 const TABS: Tab[] = ['files', 'log', 'status'];
 
@@ -41,6 +44,48 @@ export class SandboxPanelWidget extends ReactWidget {
     this._tab = 'files';
     this._file = fileKey(file);
     this.update();
+  }
+
+  handleEvent(event: Event): void {
+    const drag = event as Drag.Event;
+    const ours =
+      drag.mimeData.hasData(CONTENTS_MIME) &&
+      this._context.model.state.notebook !== null;
+    if (!ours) {
+      return;
+    }
+    switch (event.type) {
+      case 'lm-dragenter':
+      case 'lm-dragover':
+        drag.preventDefault();
+        drag.stopPropagation();
+        drag.dropAction = drag.proposedAction;
+        this.addClass('dk-mod-contents');
+        break;
+      case 'lm-dragleave':
+        this.removeClass('dk-mod-contents');
+        break;
+      case 'lm-drop':
+        drag.preventDefault();
+        drag.stopPropagation();
+        drag.dropAction = drag.proposedAction;
+        this.removeClass('dk-mod-contents');
+        this.select('files');
+        this._context.actions.uploadContents(
+          drag.mimeData.getData(CONTENTS_MIME) as string[]
+        );
+        break;
+    }
+  }
+
+  protected onAfterAttach(message: Message): void {
+    super.onAfterAttach(message);
+    DRAG_EVENTS.forEach(type => this.node.addEventListener(type, this));
+  }
+
+  protected onBeforeDetach(message: Message): void {
+    DRAG_EVENTS.forEach(type => this.node.removeEventListener(type, this));
+    super.onBeforeDetach(message);
   }
 
   protected onAfterShow(message: Message): void {

@@ -21,14 +21,7 @@ export function Preview(props: { file: IFileEntry }): JSX.Element {
   const { file } = props;
   const { trans } = usePanel();
   if (file.blob === null) {
-    return (
-      <Placeholder
-        title={trans.__('This file was not kept outside of the sandbox')}
-      >
-        <p>{file.skipped ?? ''}</p>
-        <p>{trans.__('It is still there for the next cells.')}</p>
-      </Placeholder>
-    );
+    return <NotExported file={file} />;
   }
   const kind = previewKind(file);
   switch (kind) {
@@ -46,6 +39,37 @@ export function Preview(props: { file: IFileEntry }): JSX.Element {
     default:
       return <TextPreview file={file} kind={kind} />;
   }
+}
+
+/** The bytes are only in the sandbox; the engine has them while it holds the state. */
+function NotExported(props: { file: IFileEntry }): JSX.Element {
+  const { file } = props;
+  const { model, trans } = usePanel();
+  const [held, setHeld] = React.useState(false);
+  React.useEffect(() => {
+    let current = true;
+    void model.refreshCached().then(() => {
+      if (current) {
+        setHeld(model.state.cached?.has(file.stepId) ?? false);
+      }
+    });
+    return () => {
+      current = false;
+    };
+  }, [file.stepId]);
+  return (
+    <Placeholder
+      title={trans.__('This file was not kept outside of the sandbox')}
+    >
+      <p>{file.skipped ?? ''}</p>
+      <p>{trans.__('It is still there for the next cells.')}</p>
+      {held && (
+        <a className="dk-Button" download="" href={model.stateUrl(file)}>
+          {trans.__('Download from the sandbox')}
+        </a>
+      )}
+    </Placeholder>
+  );
 }
 
 function ObjectPreview(props: {
