@@ -22,7 +22,7 @@ _NATIVE = frozenset(
 )  # fmt: skip
 
 
-class _Deep(pickle._Pickler):  # type: ignore[name-defined]
+class _Deep(pickle._Pickler):
     """The pure Python pickler with the state pickler's reducers."""
 
     def __init__(self, state: StatePickler) -> None:
@@ -39,8 +39,8 @@ class _DeepPickler(StatePickler):
 
     deep: Any = None
 
-    @property
-    def memo(self) -> Any:  # type: ignore[override]
+    @property  # type: ignore[misc] # read-only on purpose: the dump is over
+    def memo(self) -> Any:
         return self.deep.memo
 
 

@@ -117,10 +117,10 @@ def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
     on_stack: set[str] = set()
     stack: list[str] = []
     found: list[list[str]] = []
-    for root in edges:
+    for root, targets in edges.items():
         if root in index:
             continue
-        work = [(root, iter(edges[root]))]
+        work = [(root, iter(targets))]
         index[root] = low[root] = len(index)
         stack.append(root)
         on_stack.add(root)

@@ -203,7 +203,8 @@ class Memory:
                 flags=mmap.MAP_PRIVATE,
                 prot=mmap.PROT_READ | mmap.PROT_WRITE,
             )
-            assert probe[0] and probe[PAGE]
+            assert probe[0]
+            assert probe[PAGE]
             probe[PAGE] = 1
             address = address_of(memoryview(probe))
             first = self._written_pages(address, PAGE)

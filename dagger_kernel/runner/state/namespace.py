@@ -20,7 +20,7 @@ _QUIET_READERS = frozenset({"dataclasses", "typing", "annotationlib", "abc", "en
 """Modules which read ``__main__.__dict__`` routinely and look single names up in it."""
 
 _MISSING = object()
-_MODULE_DICT: Any = types.ModuleType.__dict__["__dict__"]
+_MODULE_DICT: Any = vars(types.ModuleType)["__dict__"]
 
 
 class LazyBuiltins(dict[str, Any]):
@@ -166,7 +166,7 @@ def install(hooks: Hooks, shadowed: Iterable[str]) -> None:
     object.__setattr__(lazy, "shadowed", frozenset(shadowed) | {"globals", "locals", "vars", "dir"})
     _mirrors.append(lazy)
     namespace["__builtins__"] = lazy
-    builtins.__class__ = SyncedBuiltins  # type: ignore[assignment]
+    builtins.__class__ = SyncedBuiltins
     main = sys.modules.get("__main__")
     if main is not None and _MODULE_DICT.__get__(main) is namespace:
         _hooks[id(main)] = hooks

@@ -13,7 +13,7 @@ import importlib
 import io
 import pickle
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .errors import CannotPersistError
 from .lost import LostObject, lost_details
@@ -172,7 +172,7 @@ def reduce_foreign(pickler: StatePickler, value: Any) -> Any:
         return pickler.by_name(value, *place)
     special = copyreg.dispatch_table.get(kind)
     # Asked of the type: a proxy would answer with the recipe of what it stands for.
-    recipe = special(value) if special is not None else kind.__reduce_ex__(value, 5)
+    recipe = special(value) if special is not None else cast("Any", kind).__reduce_ex__(value, 5)
     if isinstance(recipe, str):
         module = getattr(value, "__module__", None) or kind.__module__
         found = find_importable(module, recipe)

@@ -57,6 +57,7 @@ class Saver:
         self._store = store
         self._dumper = Dumper(loader.registry, exposed=exposed)
         self._dumps: dict[str, Dump] = {}
+        self._cids: tuple[object, dict[str, str]] = (None, {})
 
     def save(
         self, names: dict[str, Any], ambient: dict[str, Any], cell: int, gone: set[str]
@@ -97,10 +98,11 @@ class Saver:
         self._dump_all()
         verified = self._try_all()
         groups = self._group()
-        components: dict[str, Component] = {}
-        for cid, component in old.components.items():
-            if cid not in loader.loaded or cid in loader.failed:
-                components[cid] = component
+        components: dict[str, Component] = {
+            cid: component
+            for cid, component in old.components.items()
+            if cid not in loader.loaded or cid in loader.failed
+        }
         before = set(components)
         for group in groups:
             cid, component = self._component(group)
@@ -146,10 +148,8 @@ class Saver:
             value = names[name]
             known = self._registry.key_of(value)
             if known is None and id(value) in self._registry.bound_functions:
-                if self._by_name_only(value):
-                    known = None
-                else:
-                    known = self._registry.function_key(value)
+                by_name = self._by_name_only(value)
+                known = None if by_name else self._registry.function_key(value)
             if known is None and issubclass(type(value), type):
                 known = None if self._by_name_only(value) else self._registry.class_key(value)
             if known is not None and not known.startswith("m:"):
@@ -351,9 +351,7 @@ class Saver:
             cid = self._loader.component_of.get(entry.key)
             if name in gone:
                 outcome.deleted.append(name)
-            elif cid in manifest.components:
-                manifest.names[name] = entry
-            elif entry.key in self._dumps:
+            elif cid in manifest.components or entry.key in self._dumps:
                 manifest.names[name] = entry
             else:
                 outcome.deleted.append(name)
@@ -373,7 +371,7 @@ class Saver:
         manifest.names = dict(sorted(manifest.names.items()))
 
     def _cid_of(self, manifest: Manifest, key: str) -> str | None:
-        if not hasattr(self, "_cids") or self._cids[0] is not manifest.components:
+        if self._cids[0] is not manifest.components:
             table = {k: c for c, component in manifest.components.items() for k in component.keys}
             self._cids = (manifest.components, table)
         return self._cids[1].get(key)
@@ -433,9 +431,9 @@ class Saver:
         for name, key in keys.items():
             by_key.setdefault(key, []).append(name)
         for key, dump in self._dumps.items():
-            found = dict.fromkeys(dump.pickler.lost)
-            for name in by_key.get(key, ()) or ([self._dumper.label(key)] if found else []):
-                for label, reason, made in found:
+            given_up = dict.fromkeys(dump.pickler.lost)
+            for name in by_key.get(key, ()) or ([self._dumper.label(key)] if given_up else []):
+                for label, reason, made in given_up:
                     new = (name, label, reason) not in known
                     outcome.lost.append(
                         {"name": name, "type": label, "reason": reason, "cell": made, "new": new}

@@ -24,7 +24,6 @@ from .static import needs_of_code, needs_of_source
 from .store import BlobStore
 
 
-
 class StateSession:
     """One cell's view of the sandbox's saved variables.
 
@@ -94,7 +93,7 @@ class StateSession:
         saved = [key[2:] for key in self._loader.component_of if key.startswith("m:")]
         registry.managed_modules.update(saved)
         if saved:
-            sys.meta_path.insert(0, SavedModules(self._loader))  # type: ignore[arg-type]
+            sys.meta_path.insert(0, SavedModules(self._loader))
         hooks = lazy.Hooks(self.namespace, self._loader.fetch, self._all_names, self._expose)
         shadowed = [name for name in self._manifest.names if hasattr(builtins, name)]
         lazy.install(hooks, shadowed)

@@ -96,7 +96,7 @@ def _call(node: ast.Call, found: Needs) -> None:
     if name == "setattr" and len(node.args) == 3 and isinstance(node.args[1], ast.Constant):
         owner = node.args[0]
         path = owner.id if isinstance(owner, ast.Name) else _dotted(owner)
-        found.assigned.add(f"{path}.{node.args[1].value}")
+        found.assigned.add(f"{path}.{node.args[1].value!s}")
     if name not in _READS_STRINGS:
         return
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]

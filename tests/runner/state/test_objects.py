@@ -262,7 +262,7 @@ LOST_ALLOWED = {
     "numpy over array", "pandas chunks", "pandas iterator", "arrow dataset", "sklearn split", "duckdb memory",
     "duckdb relation", "sqlalchemy engine", "sqlalchemy model", "sqlalchemy table", "text over bytes", "opener",
     "cookie jar", "numpy frompyfunc", "exit stack", "super object", "polars object", "incremental decoder",
-    "numpy structured view", "matplotlib animation", "log file handler", "sched", "cmp_to_key",
+    "numpy structured view", "matplotlib animation", "log file handler", "sched",
 }  # fmt: skip
 
 

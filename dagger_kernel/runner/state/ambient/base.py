@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .hooks import on_import
@@ -84,7 +85,7 @@ class Ambient:
             if provider.module in sys.modules:
                 self._activate(provider, seed)
             else:
-                on_import(provider.module, lambda p=provider: self._activate(p, seed))
+                on_import(provider.module, partial(self._activate, provider, seed))
 
     def _activate(self, provider: Provider, seed: bytes) -> None:
         if provider.name in self._active:

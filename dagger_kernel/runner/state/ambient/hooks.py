@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib.machinery import ModuleSpec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     import types
@@ -50,7 +50,7 @@ class _Finder:
             spec = finder.find_spec(name, path, target)
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    spec.loader = _Loader(spec.loader, name)
+                    spec.loader = cast("Any", _Loader(spec.loader, name))
                 return spec
         return None
 
@@ -65,4 +65,4 @@ def on_import(module: str, callback: Callable[[], None]) -> None:
         return
     _waiting.setdefault(module, []).append(callback)
     if _finder not in sys.meta_path:
-        sys.meta_path.insert(0, _finder)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _finder)

@@ -126,7 +126,7 @@ class PandasOptions(Provider):
 
     def capture(self) -> Any:
         now = self._now()
-        changed = {k: v for k, v in now.items() if k not in self._base or self._base[k] is not v and self._base[k] != v}
+        changed = {k: v for k, v in now.items() if k not in self._base or (self._base[k] is not v and self._base[k] != v)}
         return changed or None
 
     def restore(self, value: Any) -> None:
@@ -136,7 +136,7 @@ class PandasOptions(Provider):
             for name, setting in value.items():
                 try:
                     pandas.set_option(name, setting)
-                except Exception:  # noqa: S112 - an option may be gone after an upgrade
+                except Exception:
                     continue
 
 

@@ -21,11 +21,9 @@ class Logging(Provider):
     @staticmethod
     def _loggers() -> dict[str, Any]:
         manager = logging.Logger.manager
-        found: dict[str, Any] = {"": logging.root}
-        for name, logger in list(manager.loggerDict.items()):
-            if isinstance(logger, logging.Logger):
-                found[name] = logger
-        return found
+        known = list(manager.loggerDict.items())
+        named = {name: logger for name, logger in known if isinstance(logger, logging.Logger)}
+        return {"": logging.root, **named}
 
     def _now(self) -> dict[str, Any]:
         found: dict[str, Any] = {"\0disable": logging.Logger.manager.disable}
@@ -44,7 +42,7 @@ class Logging(Provider):
 
     def capture(self) -> Any:
         now = self._now()
-        plain = (0, False, True, [], [])
+        plain: tuple[Any, ...] = (0, False, True, [], [])
         return {k: v for k, v in now.items() if self._base.get(k, plain) != v} or None
 
     def restore(self, value: Any) -> None:

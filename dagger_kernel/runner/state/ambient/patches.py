@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import importlib
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .base import Provider
@@ -69,10 +70,10 @@ class Patches(Provider):
             content = vars(owner)
             if attribute in content:
                 self._kept[(*place, attribute)] = content[attribute]
-        for place in list(self._kept):
-            owner = _find(place[0], place[1])
-            if owner is not None and place[2] in vars(owner):
-                self._kept[place] = vars(owner)[place[2]]
+        for module, path, name in list(self._kept):
+            owner = _find(module, path)
+            if owner is not None and name in vars(owner):
+                self._kept[module, path, name] = vars(owner)[name]
         return dict(self._kept) or None
 
     def _place(self, owner: Any) -> tuple[str, str] | None:
@@ -87,7 +88,7 @@ class Patches(Provider):
     def restore(self, value: Any) -> None:
         self._kept = dict(value)
         for module, path, attribute in self._kept:
-            on_import(module, lambda p=(module, path, attribute): self._apply(p))
+            on_import(module, partial(self._apply, (module, path, attribute)))
 
     def _apply(self, place: tuple[str, str, str]) -> None:
         owner = _find(place[0], place[1])

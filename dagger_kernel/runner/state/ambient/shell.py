@@ -118,7 +118,7 @@ class ShellOptions(Provider):
             if extension not in shell.extension_manager.loaded:
                 try:
                     shell.extension_manager.load_extension(extension)
-                except Exception:  # noqa: S112 - an extension may be gone by now
+                except Exception:
                     continue
         if "aliases" in value:
             for name in set(dict(shell.alias_manager.aliases)) - set(value["aliases"]):
@@ -139,7 +139,7 @@ class ShellOptions(Provider):
                     setting = set(setting["set"])
                 try:
                     setattr(item, name, setting)
-                except Exception:  # noqa: S112 - a value may be refused after an upgrade
+                except Exception:
                     continue
         if value.get("xmode"):
             shell.InteractiveTB.set_mode(value["xmode"])
@@ -154,7 +154,8 @@ class ShellOptions(Provider):
                     _sources(reloader).update(sources)
                     # It looks at loaded modules only, before the cell could touch them.
                     self._load_modules()
-                    getattr(magics, "loaded_modules", set()).update(sys.modules)
+                    loaded: set[str] = getattr(magics, "loaded_modules", set())
+                    loaded.update(sys.modules)
 
 
 class ShellObjects(Provider):

@@ -111,11 +111,11 @@ def rebuild_array(data: Any, dtype: Any, shape: tuple[int, ...], order: str, wri
     """Make an array over its saved memory."""
     import numpy as np
 
-    if not len(memoryview(data)):
+    if not memoryview(data):
         made = np.empty(shape, dtype)
     elif isinstance(data, bytes) or memoryview(data).readonly:
         made = np.empty(shape, dtype, order=order)  # type: ignore[call-overload]
-        made.reshape(-1, order=order).view(np.uint8)[:] = np.frombuffer(data, np.uint8)  # type: ignore[arg-type]
+        made.reshape(-1, order=order).view(np.uint8)[:] = np.frombuffer(data, np.uint8)
     else:
         made = np.ndarray(shape, dtype, data, 0, None, order)  # type: ignore[arg-type]
     if not writeable:
@@ -212,7 +212,8 @@ def _reduce_subclass(pickler: StatePickler, array: Any) -> Any:
     import numpy as np
 
     kind = type(array)
-    if kind.__reduce__ is not np.ndarray.__reduce__:
+    own: Any = kind.__reduce__
+    if own is not np.ndarray.__reduce__:
         return _reduce_masked(pickler, array) if isinstance(array, np.ma.MaskedArray) else array.__reduce__()
     plain = Plain(array)
     del pickler

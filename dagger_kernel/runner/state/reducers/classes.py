@@ -13,7 +13,7 @@ import enum
 import sys
 import types
 import typing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import CannotPersistError
 from ..pickler import EXACT, rebuild_node, reduces
@@ -74,7 +74,7 @@ def _ctypes_type(cls: Any) -> Any:
 
     if issubclass(cls, ctypes.Array) and cls.__name__ == f"{cls._type_.__name__}_Array_{cls._length_}":
         return (rebuild_ctypes_array, (cls._type_, cls._length_))
-    if issubclass(cls, ctypes._Pointer) and cls.__name__ == f"LP_{cls._type_.__name__}":  # type: ignore[misc]
+    if issubclass(cls, ctypes._Pointer) and cls.__name__ == f"LP_{cls._type_.__name__}":
         return (ctypes.POINTER, (cls._type_,))
     return None
 
@@ -161,7 +161,7 @@ EXACT[ClassState] = reduce_class_state
 
 
 def _abc_dump(cls: Any) -> Any:
-    import _abc
+    import _abc  # type: ignore[import-not-found] # the C part of abc; typeshed has none
 
     return _abc._get_dump(cls)
 
@@ -179,7 +179,7 @@ def rebuild_class(
     try:
         for base, hook in kept:
             try:
-                type.__setattr__(base, "__init_subclass__", classmethod(_ignore))
+                type.__setattr__(base, "__init_subclass__", classmethod(cast("Any", _ignore)))
             except TypeError:  # a type of the interpreter
                 continue
             changed.append((base, hook))
@@ -324,9 +324,10 @@ def rebuild_newtype(names: tuple[str, str, str], supertype: Any) -> Any:
 def reduce_parameter(pickler: StatePickler, value: Any) -> Any:
     """Save a parameter specification or a variadic type variable of the notebook."""
     module = getattr(value, "__module__", "")
-    if module != "__main__" and getattr(sys.modules.get(module), value.__name__, None) is value:
+    name = str(value.__name__)
+    if module != "__main__" and getattr(sys.modules.get(module), name, None) is value:
         pickler.by_reference.add(id(value))
-        return str(value.__name__)
+        return name
     node = as_node(pickler, value)
     if node is not None:
         return node

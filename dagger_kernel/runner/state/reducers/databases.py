@@ -79,7 +79,7 @@ def rebuild_sqlite(
         source.backup(connection)
         source.close()
     for name, file in options["attached"]:
-        connection.execute(f"ATTACH DATABASE ? AS \"{name}\"", (file,))
+        connection.execute(f'ATTACH DATABASE ? AS "{name}"', (file,))
     connection.isolation_level = options["isolation_level"]
     if "autocommit" in options:
         connection.autocommit = options["autocommit"]
@@ -125,7 +125,7 @@ def rebuild_row(names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
 
     with sqlite3.connect(":memory:") as connection:
         cursor = connection.cursor()
-        columns = ", ".join("? AS \"" + name.replace('"', '""') + '"' for name in names)
+        columns = ", ".join('? AS "' + name.replace('"', '""') + '"' for name in names)
         cursor.row_factory = sqlite3.Row
         row = cursor.execute(f"SELECT {columns}", values).fetchone()
     connection.close()

@@ -145,7 +145,7 @@ def rebuild_file(
         # Reading was not allowed before; an append-free way to say so is a new descriptor.
         raw.close()
         raw = io.FileIO(os.open(path, os.O_WRONLY | os.O_CLOEXEC), "w", closefd=True)
-    raw.name = name  # type: ignore[misc]
+    raw.name = name
     stack = _stack(raw, kind, mode, text)
     if position is not None:
         stack.seek(position)
@@ -179,7 +179,7 @@ def rebuild_closed(kind: str, name: Any, mode: Any, text: Any) -> Any:
         flag = "r+"
     raw = io.FileIO(os.devnull, flag)
     if name is not None:
-        raw.name = name  # type: ignore[misc]
+        raw.name = name
     made = _stack(raw, kind, mode, text)
     made.close()
     return made

@@ -35,8 +35,7 @@ def rebuild_block(kind: Any, values: Any, where: Any, ndim: int, refs: Any) -> A
     """Make a block."""
     from pandas._libs.internals import BlockPlacement
 
-    made = kind(values, BlockPlacement(where), ndim=ndim, refs=refs)
-    return made
+    return kind(values, BlockPlacement(where), ndim=ndim, refs=refs)
 
 
 @reduces("pandas.core.internals.managers.SingleBlockManager")
@@ -106,7 +105,7 @@ def reduce_polars(pickler: StatePickler, value: Any) -> Any:
     if type(value).__module__.partition(".")[0] != "polars":
         return reduce_foreign(pickler, value)
     try:
-        import pyarrow  # noqa: F401 - `to_arrow` needs it
+        import pyarrow as pa  # noqa: F401 - `to_arrow` needs it
 
         if any(str(kind) == "Object" for kind in getattr(value, "dtypes", [getattr(value, "dtype", "")])):
             return reduce_foreign(pickler, value)
@@ -119,12 +118,12 @@ def reduce_polars(pickler: StatePickler, value: Any) -> Any:
 
 
 @rebuilder
-def rebuild_polars(kind: Any, arrow: Any, schema: Any, name: Any) -> Any:
+def rebuild_polars(_kind: Any, arrow: Any, schema: Any, name: Any) -> Any:
     """Make a polars frame over Arrow memory."""
-    import polars
+    import polars as pl
 
-    made = polars.from_arrow(arrow)
-    if isinstance(made, polars.DataFrame):
+    made = pl.from_arrow(arrow)
+    if isinstance(made, pl.DataFrame):
         return made.cast(schema) if dict(made.schema) != schema else made
     if made.dtype != schema:
         made = made.cast(schema)

@@ -15,7 +15,7 @@ from importlib.util import MAGIC_NUMBER
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CannotPersistError
-from ..pickler import EXACT, find_importable, reduces, rebuild_node
+from ..pickler import EXACT, find_importable, rebuild_node, reduces
 from ..rebuild import current_loader, rebuilder
 
 if TYPE_CHECKING:

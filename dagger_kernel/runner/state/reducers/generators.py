@@ -16,6 +16,7 @@ from __future__ import annotations
 import dis
 import gc
 import inspect
+import itertools
 import sys
 import types
 import weakref
@@ -118,11 +119,11 @@ def _depth_at(code: types.CodeType, target: int) -> int:
     """Stack depth before an instruction, from the effects of those before it."""
     instructions = {item.offset: item for item in dis.get_instructions(code)}
     order = sorted(instructions)
-    following = dict(zip(order, order[1:], strict=False))
+    following = dict(itertools.pairwise(order))
     start = next(o for o in order if instructions[o].opname == "RETURN_GENERATOR")
     waiting = [(following[start], 1)]
-    for entry in dis._parse_exception_table(code):  # type: ignore[attr-defined]
-        waiting.append((entry.target, entry.depth + 1 + bool(entry.lasti)))
+    table = dis._parse_exception_table(code)  # type: ignore[attr-defined]
+    waiting.extend((entry.target, entry.depth + 1 + bool(entry.lasti)) for entry in table)
     known: dict[int, int] = {}
     while waiting:
         offset, depth = waiting.pop()

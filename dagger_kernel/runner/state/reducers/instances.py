@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import CannotPersistError
 from ..rebuild import rebuilder
@@ -28,9 +28,9 @@ _PLAIN = (list, dict, set, frozenset, tuple, int, float, complex, str, bytes, by
 
 def is_user_class(kind: type, registry: Registry) -> bool:
     """Whether instances are saved raw: a class of the notebook or of a user's module."""
-    if kind.__module__ != "__main__" and registry.module_key(kind.__module__) is None:
-        if importable_name(kind, registry) is not None or not made_by_statement(kind):
-            return False
+    library = kind.__module__ != "__main__" and registry.module_key(kind.__module__) is None
+    if library and (importable_name(kind, registry) is not None or not made_by_statement(kind)):
+        return False
     for base in kind.__mro__[:-1]:
         if base.__module__ == "__main__" or registry.module_key(base.__module__) is not None:
             continue
@@ -67,8 +67,8 @@ def made_by_statement(cls: type) -> bool:
         for value in vars(cls).values()
     )
     added = cls.__basicsize__ - base.__basicsize__
-    gained = bool(cls.__dictoffset__ and not base.__dictoffset__)
-    gained += bool(cls.__weakrefoffset__ and not base.__weakrefoffset__)
+    gained = int(bool(cls.__dictoffset__) and not base.__dictoffset__)
+    gained += int(bool(cls.__weakrefoffset__) and not base.__weakrefoffset__)
     return added <= 8 * (slots + gained)
 
 
@@ -134,7 +134,7 @@ def reduce_instance(pickler: StatePickler, value: Any) -> Any:
     slots = slot_values(value) or None
     content: Any = None
     if carrier in (list, dict, set, bytearray):
-        content = carrier(getattr(carrier, "copy")(value))  # never the user's own `__iter__`
+        content = carrier(cast("Any", carrier).copy(value))  # never the user's own `__iter__`
     elif carrier is not object:
         return (
             rebuild_immutable,
@@ -183,7 +183,7 @@ def rebuild_instance(cls: type) -> Any:
     """Make an empty instance without running any user code."""
     for base in cls.__mro__:
         if not made_by_statement(base):
-            return base.__new__(cls)
+            return cast("Any", base).__new__(cls)
     return object.__new__(cls)
 
 

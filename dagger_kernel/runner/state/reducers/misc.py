@@ -342,13 +342,10 @@ def _cache_content(wrapper: Any) -> tuple[Any, list[tuple[Any, Any]]]:
             if type(item) is dict and item is not vars(wrapper):
                 return function, list(item.items())
         return function, []
-    pairs: list[tuple[Any, Any]] = []
     count = wrapper.cache_info().currsize
     internal = ("_lru_list_elem", "_lru_cache_wrapper")
     items = [i for i in found if not (isinstance(i, type) and i.__name__ in internal)]
-    for number in range(count):
-        pairs.append((items[2 * number], items[2 * number + 1]))
-    return function, pairs
+    return function, [(items[2 * n], items[2 * n + 1]) for n in range(count)]
 
 
 class _Replay:

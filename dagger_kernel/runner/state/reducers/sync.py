@@ -88,7 +88,7 @@ def reduce_local(_pickler: StatePickler, value: Any) -> Any:
 
 
 @rebuilder
-def rebuild_local(cls: type) -> Any:
+def rebuild_local(cls: Any) -> Any:
     """Make thread-local data."""
     return cls.__new__(cls)
 
@@ -143,7 +143,7 @@ def rebuild_thread(cls: Any, name: str, daemon: bool, identity: Any) -> threadin
         handle = getattr(made, "_handle", None)
         if handle is not None and hasattr(handle, "_set_done"):
             handle._set_done()
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 @reduces("concurrent.futures._base.Future")
