@@ -175,7 +175,7 @@ class Cell:
     def run(self, step: dict[str, Any]) -> None:
         """Run the step, save the state, and tell the supervisor of both."""
         from .display import Outlet
-        from .execute import run_step, say, transform
+        from .execute import run_step, say, settle_first_word, transform
         from .sources import Sources
 
         self.page.phase = STARTING
@@ -210,6 +210,7 @@ class Cell:
             self._executed({"status": "error", "exit_code": 1, "shown": True})
             self.channel.send({"type": "saved", "state": {"error": text}})
             return
+        settle_first_word(self.shell, source)
         history = History(self.shell, self.state_dir)
         Sources.install(self.shell, history)
         history.begin(source, int(step.get("execution_count") or 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import sys
 import threading
 import time
@@ -18,6 +19,8 @@ from .page import ENDING
 from .shell import Shell
 from .streams import flush
 
+FIRST_WORD = re.compile(r"\s*([^\W\d]\w*)[^\n]*\s*\Z")
+
 AFTERWARDS = 1.0
 """Seconds that threads and tasks which outlive the cell's code get."""
 
@@ -30,6 +33,18 @@ def transform(shell: Shell, source: str) -> str:
         return source
     shell.transformed = source, plain
     return plain
+
+
+def settle_first_word(shell: Shell, source: str) -> None:
+    """Load the variable that a one-line cell starts with: IPython looks at it before the cell runs.
+
+    A macro's name runs the macro; a variable called like a magic is no magic. Call it when the state has begun.
+    """
+    found = FIRST_WORD.match(source)
+    if found and found[1] in shell.saved_names():
+        with contextlib.suppress(Exception):
+            eval(found[1], shell.user_ns)
+            shell.transformed = None
 
 
 def run_step(shell: Shell, step: dict[str, Any], interrupts: Interrupts) -> dict[str, Any]:

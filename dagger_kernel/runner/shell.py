@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from IPython.core import page as pager
+from IPython.core import prefilter
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.profiledir import ProfileDir
 from traitlets import CBool, Type, observe
@@ -266,6 +267,13 @@ def make_shell() -> Shell:
     )
     sys.modules["__main__"] = main
     shell.loop_runner = run_in_loop
+    is_shadowed = prefilter.is_shadowed
+
+    def shadowed(identifier: str, ip: Any) -> bool:
+        """Whether a variable hides a magic: a saved one does too, loaded or not."""
+        return bool(is_shadowed(identifier, ip)) or identifier in shell.saved_names()
+
+    prefilter.is_shadowed = shadowed
     Results.install(shell)
     for name in ("_", "__", "___"):
         # `history` makes them when they are looked at.

@@ -45,6 +45,15 @@ def test_who_reset_and_time(room):
     assert room.run("alpha").error["ename"] == "NameError"
 
 
+def test_saved_names_hide_magics_and_macros_run(room):
+    room.run("who = 'Ada'\nls = 5")
+    assert room.run("who").result == "'Ada'"
+    assert room.run("ls + 1").result == "6"
+    room.run("print('macro ran')")
+    room.run("%macro -q again 4")
+    assert room.run("again").stdout == "macro ran\n"
+
+
 def test_cd_env_and_alias(room):
     room.run("import os\nos.mkdir('sub')\n%cd -q sub\n%env JOB=night")
     assert (
