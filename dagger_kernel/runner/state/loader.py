@@ -205,4 +205,3 @@ class Loader:
             for name in self.names_of.get(key, ()):
                 entry = self.manifest.names[name]
                 self._bind(name, LostObject(name, entry.type_name, reason, entry.cell))
-

@@ -66,13 +66,19 @@ def _is_users(module: types.ModuleType, roots: tuple[str, ...]) -> bool:
         if not file.endswith((".py", ".pyc")):
             return False
         path = os.path.realpath(file)
-        return not path.startswith(roots) and "site-packages" not in path and "dist-packages" not in path
+        return (
+            not path.startswith(roots)
+            and "site-packages" not in path
+            and "dist-packages" not in path
+        )
     spec = content.get("__spec__")
     if spec is None:
         # Made by hand and put into `sys.modules`.
         return content.get("__loader__") is None
     if spec.origin is None and spec.submodule_search_locations is not None:
-        places = [os.path.realpath(str(place)) + os.sep for place in spec.submodule_search_locations]
+        places = [
+            os.path.realpath(str(place)) + os.sep for place in spec.submodule_search_locations
+        ]
         return bool(places) and not any(place.startswith(roots) for place in places)
     return False
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _SINGLETONS = (type(None), bool, type(...), type(NotImplemented))
 
+
 @dataclass
 class Outcome:
     """What a save did."""
@@ -284,9 +285,7 @@ class Saver:
         component = self._old.components[cid]
         return (cid, component) if component.keys == group else None
 
-    def _buffers(
-        self, dump: Dump, old: tuple[str, Component] | None
-    ) -> tuple[list[Buffer], bool]:
+    def _buffers(self, dump: Dump, old: tuple[str, Component] | None) -> tuple[list[Buffer], bool]:
         """Store the buffers of a dump; tell whether they are the old component's."""
         before = old[1].buffers if old is not None else []
         same = len(before) == len(dump.buffers)
@@ -418,9 +417,18 @@ class Saver:
         unreadable = set()
         for cid, reason in self._loader.failed.items():
             for name, old in self._old.names.items():
-                if name in manifest.names and name not in keys and old.key in self._old.components[cid].keys:
+                if (
+                    name in manifest.names
+                    and name not in keys
+                    and old.key in self._old.components[cid].keys
+                ):
                     unreadable.add(name)
-                    found = {"name": name, "type": old.type_name, "reason": reason, "cell": old.cell}
+                    found = {
+                        "name": name,
+                        "type": old.type_name,
+                        "reason": reason,
+                        "cell": old.cell,
+                    }
                     new = (name, old.type_name, reason) not in known
                     outcome.lost.append({**found, "new": new})
         for entry in self._old.lost:

@@ -294,13 +294,17 @@ class StateSession:
         assert self._ambient is not None
         loader.registry.managed_modules |= user_modules(self._modules_before)
         plain, nodes = self._ambient.capture(loader.values)
-        outcome = Saver(loader, self._store, exposed=loader.exposed).save(names, nodes, self.cell, gone)
+        outcome = Saver(loader, self._store, exposed=loader.exposed).save(
+            names, nodes, self.cell, gone
+        )
         manifest = outcome.manifest
         manifest.parent = self._manifest_name
         manifest.step = self.step
         manifest.ambient = plain if self._began else self._manifest.ambient
         manifest.unset = sorted(
-            (set(self._manifest.unset) | set(self._base)) - set(self.namespace) - set(manifest.names)
+            (set(self._manifest.unset) | set(self._base))
+            - set(self.namespace)
+            - set(manifest.names)
         )
         self._finish(manifest)
         return outcome

@@ -127,7 +127,9 @@ def needs_of_code(code: types.CodeType) -> Needs:
             for item in current.co_consts:
                 if isinstance(item, str):
                     found.names.update(_WORD.findall(item))
-            if names & _READS_UNKNOWN and not any(isinstance(c, str) for c in current.co_consts[1:]):
+            if names & _READS_UNKNOWN and not any(
+                isinstance(c, str) for c in current.co_consts[1:]
+            ):
                 found.everything = True
         for instruction in dis.get_instructions(current):
             if instruction.opname in ("DELETE_GLOBAL", "DELETE_NAME"):

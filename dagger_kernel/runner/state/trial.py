@@ -126,7 +126,9 @@ def _child(dumps: dict[str, Dump], loader: Loader, writer: int) -> None:
                     unpickler.load()
                 unpickler.load()
             except BaseException as error:
-                reason = f"it saves, but loading it fails with {type(error).__name__}: {error}"[:500]
+                reason = f"it saves, but loading it fails with {type(error).__name__}: {error}"[
+                    :500
+                ]
             os.write(writer, json.dumps([key, reason]).encode() + b"\n")
         pop_loader()
         os.write(writer, b"[true]\n")

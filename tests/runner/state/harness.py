@@ -15,7 +15,12 @@ PRELOAD = ("numpy", "pandas", "matplotlib.pyplot")
 
 def environment():
     keep = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "LANG", "VIRTUAL_ENV")}
-    return {**keep, "PYTHONHASHSEED": "7", "MPLBACKEND": "agg", "IPYTHONDIR": tempfile.gettempdir() + "/dk-ipython"}
+    return {
+        **keep,
+        "PYTHONHASHSEED": "7",
+        "MPLBACKEND": "agg",
+        "IPYTHONDIR": tempfile.gettempdir() + "/dk-ipython",
+    }
 
 
 class Engine:
@@ -83,7 +88,6 @@ class Notebook:
     def run_all(self, cells):
         return [self.run(cell) for cell in cells]
 
-
     def assert_like_one_process(self, cells):
         """Run cells here and in a single process; every output and error must be the same."""
         plain = self.home.parent / "plain"
@@ -92,7 +96,10 @@ class Notebook:
         for number, (cell, wanted) in enumerate(zip(cells, expected, strict=True), 1):
             got = self.run(cell)
             assert got["report"].get("error") is None, got["report"]
-            assert (got["ename"], text_of(got)) == (wanted["ename"], text_of(wanted)), (number, cell)
+            assert (got["ename"], text_of(got)) == (wanted["ename"], text_of(wanted)), (
+                number,
+                cell,
+            )
 
 
 def text_of(outcome):
@@ -113,7 +120,9 @@ def holds(expectation, outcomes):
     if kind == "any_of":
         return any(holds({"cell": expectation["cell"], **e}, outcomes) for e in value)
     got = outcomes[expectation["cell"]]
-    text = ANSI.sub("", "\n".join(str(got[k] or "") for k in ("stdout", "stderr", "result", "ename", "evalue")))
+    text = ANSI.sub(
+        "", "\n".join(str(got[k] or "") for k in ("stdout", "stderr", "result", "ename", "evalue"))
+    )
     if kind == "no_error":
         return got["ename"] is None
     if kind == "stdout_equals":

@@ -70,7 +70,11 @@ def test_nothing_is_silently_wrong(warm_notebook):
     # Iterators over dictionaries and sets come back as iterators over the same rest.
     # The number of functions which `pythonapi` was asked for differs from process to process.
     found["wrong"].remove("PyDLLType") if "PyDLLType" in found["wrong"] else None
-    wrong = [name for name in found["wrong"] if "terator" not in str(name) and "iterator" not in str(name)]
+    wrong = [
+        name
+        for name in found["wrong"]
+        if "terator" not in str(name) and "iterator" not in str(name)
+    ]
     assert not wrong, wrong
     assert len(found["restored"]) >= 180, found["lost"]
     assert len(reported) >= len(found["lost"]) - 5, (found["lost"], reported)

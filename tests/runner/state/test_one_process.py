@@ -4,44 +4,77 @@ import pytest
 
 PROGRAMS = {
     "class attribute and variable share a list": [
-        "a=[1]\nclass C: x=a", "C.x.append(2)", "print(a, C.x is a)", "a.append(3)", "print(C.x)",
+        "a=[1]\nclass C: x=a",
+        "C.x.append(2)",
+        "print(a, C.x is a)",
+        "a.append(3)",
+        "print(C.x)",
     ],
     "stale names do not come back": [
-        "t=[1]; p=[t]", "t=[2]", "p.append(0)", "print(t, p)", "del t", "print(p)", "'t' in globals()",
+        "t=[1]; p=[t]",
+        "t=[2]",
+        "p.append(0)",
+        "print(t, p)",
+        "del t",
+        "print(p)",
+        "'t' in globals()",
         "print('t' in dir())",
     ],
-    "delete of a partner": ["t=[1]; p=[t]", "del t", "p[0].append(5)", "print(p)\ntry: t\nexcept NameError: print('gone')"],
+    "delete of a partner": [
+        "t=[1]; p=[t]",
+        "del t",
+        "p[0].append(5)",
+        "print(p)\ntry: t\nexcept NameError: print('gone')",
+    ],
     "names bound before an exception": ["x=1; 1/0", "print(x)\nx=2\nraise SystemExit", "print(x)"],
-    "alias of atoms": ["a='some text'*3; b=a; c=10**20; d=c", "print(a is b, c is d)", "a=1", "print(b)"],
+    "alias of atoms": [
+        "a='some text'*3; b=a; c=10**20; d=c",
+        "print(a is b, c is d)",
+        "a=1",
+        "print(b)",
+    ],
     "instance dictionary alias": [
-        "class A: pass\na=A(); a.x=1; d=vars(a)", "d['x']=2; print(a.x)", "a.y=3; print(d)",
+        "class A: pass\na=A(); a.x=1; d=vars(a)",
+        "d['x']=2; print(a.x)",
+        "a.y=3; print(d)",
         "class Borg:\n    s={}\n    def __init__(self): self.__dict__=self.s\nb=Borg(); c=Borg()",
-        "b.q=1; print(c.q, Borg.s)", "c.r=2; print(b.r, Borg.s)",
+        "b.q=1; print(c.q, Borg.s)",
+        "c.r=2; print(b.r, Borg.s)",
     ],
     "pickle hooks of the user do not run": [
         "class H:\n    def __init__(self): self.a=1; self.cache=[1]\n    def __getstate__(self): print('hook'); return {}\n"
         "    def __setstate__(self, s): print('hook')\n    def __reduce__(self): print('hook'); raise TypeError\nh=H()",
-        "print(h.a, h.cache)", "print(h.__dict__)",
+        "print(h.a, h.cache)",
+        "print(h.__dict__)",
     ],
     "slots and properties": [
         "class S:\n    __slots__=('a','__b','__dict__')\n    def __init__(self): self.a=1; self.__b=2\n    def b(self): return self.__b\ns=S(); s.c=3",
-        "print(s.a, s.b(), s.c)", "s.a=5\nclass T(S):\n    __slots__=('z',)\nt=T(); t.z=9", "print(s.a, t.z, t.b(), T.__slots__)",
+        "print(s.a, s.b(), s.c)",
+        "s.a=5\nclass T(S):\n    __slots__=('z',)\nt=T(); t.z=9",
+        "print(s.a, t.z, t.b(), T.__slots__)",
     ],
     "subclass of builtins with overridden methods": [
         "class L(list):\n    def append(self, v): raise RuntimeError\n    def __iter__(self): return iter(['no'])\n"
         "class D(dict):\n    def __setitem__(self, k, v): raise RuntimeError\n    def items(self): return []\n"
         "l=L([1,2]); l.tag='t'; d=D(a=1); s=type('S',(str,),{})('txt'); s.k=1; i=type('I',(int,),{})(7); t=type('T',(tuple,),{})((1,[2]))",
-        "print(len(l), l[0], l.tag, d['a'], s, s.k, i+1, t, type(s).__name__, dict.items(d))", "l[1]=l; print(l[1] is l)", "print(l[1] is l)",
+        "print(len(l), l[0], l.tag, d['a'], s, s.k, i+1, t, type(s).__name__, dict.items(d))",
+        "l[1]=l; print(l[1] is l)",
+        "print(l[1] is l)",
     ],
     "init_subclass and set_name run once": [
         "log=[]\nclass Base:\n    registry=[]\n    def __init_subclass__(cls, **k): Base.registry.append(cls.__name__); log.append(k)\n"
         "class Desc:\n    def __set_name__(self, o, n): self.n=n; log.append(n)\n    def __get__(self, i, o): return self.n\n"
         "class P(Base, tag=1):\n    f=Desc()",
-        "print(Base.registry, log, P.f, P().f)", "class Q(P, tag=2): pass", "print(Base.registry, log, Q.f, issubclass(Q, Base), Q.__mro__)",
+        "print(Base.registry, log, P.f, P().f)",
+        "class Q(P, tag=2): pass",
+        "print(Base.registry, log, Q.f, issubclass(Q, Base), Q.__mro__)",
     ],
     "metaclass runs once": [
         "made=[]\nclass M(type):\n    def __new__(m, n, b, d): made.append(n); return super().__new__(m, n, b, d)\n    def __call__(c, *a): made.append('call'); return super().__call__(*a)\n"
-        "class A(metaclass=M): pass\na=A()", "print(made, type(A) is M, isinstance(a, A))", "class B(A): pass", "print(made)",
+        "class A(metaclass=M): pass\na=A()",
+        "print(made, type(A) is M, isinstance(a, A))",
+        "class B(A): pass",
+        "print(made)",
     ],
     "enums": [
         "import enum\nclass E(enum.Enum):\n    A=1\n    B=2\n    def f(self): return self.name\nclass F(enum.IntFlag):\n    R=1\n    W=2\nclass I(enum.IntEnum):\n    X=3\nclass S(enum.StrEnum):\n    Q='q'\ne=E.A; f=F.R|F.W; k={E.B: 1}",
@@ -50,11 +83,13 @@ PROGRAMS = {
     ],
     "dataclasses": [
         "from dataclasses import dataclass, field, replace\n@dataclass(order=True, frozen=True)\nclass P:\n    x: int\n    y: list = field(default_factory=list, compare=False)\n@dataclass\nclass Q(P.__class__ and object):\n    z: int = 3\np=P(1,[2])\n@dataclass(slots=True, kw_only=True)\nclass R:\n    v: int\nr=R(v=4)",
-        "print(p, replace(p, x=5), P(1) == p, hash(P(1)) == hash(p), Q(), r, {p: 1}[P(1)])", "p.y.append(3)\nprint(p, sorted([P(2), P(1)]))",
+        "print(p, replace(p, x=5), P(1) == p, hash(P(1)) == hash(p), Q(), r, {p: 1}[P(1)])",
+        "p.y.append(3)\nprint(p, sorted([P(2), P(1)]))",
     ],
     "abstract classes and virtual subclasses": [
         "import abc\nclass A(abc.ABC):\n    @abc.abstractmethod\n    def f(self): ...\n@A.register\nclass V: pass\nclass C(A):\n    def f(self): return 1",
-        "print(isinstance(V(), A), C().f())\ntry: A()\nexcept TypeError: print('abstract')", "print(issubclass(V, A), A.__abstractmethods__)",
+        "print(isinstance(V(), A), C().f())\ntry: A()\nexcept TypeError: print('abstract')",
+        "print(issubclass(V, A), A.__abstractmethods__)",
     ],
     "generic classes": [
         "from typing import Generic, TypeVar, NamedTuple, Protocol, runtime_checkable, NewType, TypedDict\nT=TypeVar('T'); N=TypeVar('N', bound=int)\nclass B(Generic[T]):\n    v: T\nb=B[int](); U=NewType('U', int)\nclass NT(NamedTuple):\n    a: int\n    b: str='x'\nn=NT(1)\n@runtime_checkable\nclass Pr(Protocol):\n    def go(self): ...\nclass TD(TypedDict):\n    a: int\nclass G:\n    def go(self): ...",
@@ -63,30 +98,43 @@ PROGRAMS = {
     ],
     "functions": [
         "def outer():\n    n=0\n    def inc():\n        nonlocal n\n        n+=1\n        return n\n    def get(): return n\n    def fact(k): return 1 if k<2 else k*fact(k-1)\n    return inc, get, fact\ninc, get, fact = outer()\ndef kw(a, b=[], *c, d={}, **e): b.append(a); d[a]=1; return b, d\nkw.tag='t'\nlam=[lambda x, i=i: x+i for i in range(3)]",
-        "inc(); inc(); print(get(), fact(5), kw(1), kw.tag, [f(1) for f in lam])", "inc(); print(get(), kw(2), kw.__defaults__, kw.__kwdefaults__, kw.__name__)",
-        "K=3\ndef uses(): return K+helper()", "def helper(): return 10\nprint(uses())", "K=4; print(uses()); del K", "try: uses()\nexcept NameError as e: print(e)",
+        "inc(); inc(); print(get(), fact(5), kw(1), kw.tag, [f(1) for f in lam])",
+        "inc(); print(get(), kw(2), kw.__defaults__, kw.__kwdefaults__, kw.__name__)",
+        "K=3\ndef uses(): return K+helper()",
+        "def helper(): return 10\nprint(uses())",
+        "K=4; print(uses()); del K",
+        "try: uses()\nexcept NameError as e: print(e)",
     ],
     "decorators and bound methods": [
         "import functools\ndef deco(f):\n    calls=[]\n    @functools.wraps(f)\n    def w(*a): calls.append(a); return f(*a)\n    w.calls=calls\n    return w\n@deco\ndef f(x): return x*2\nclass A:\n    n=0\n    def m(self): self.n+=1; return self.n\n    @classmethod\n    def c(cls): return cls.__name__\n    @staticmethod\n    def s(): return 's'\na=A(); bm=a.m; cm=A.c; f(1)",
-        "f(2); print(f.calls, f.__wrapped__(3), bm(), a.n, cm(), A.s())", "print(bm(), a.n, bm.__self__ is a, f.calls)",
+        "f(2); print(f.calls, f.__wrapped__(3), bm(), a.n, cm(), A.s())",
+        "print(bm(), a.n, bm.__self__ is a, f.calls)",
         "@functools.lru_cache(maxsize=3)\ndef cached(x, *, y=1): print('run', x); return x+y\ncached(1); cached(2, y=5)\n@functools.singledispatch\ndef sd(x): return 'obj'\n@sd.register\ndef _(x: int): return 'int'",
-        "print(cached(1), cached(2, y=5), cached.cache_info().currsize, sd(1), sd('a'))", "cached.cache_clear(); print(cached(1), sd.dispatch(int)(2))",
+        "print(cached(1), cached(2, y=5), cached.cache_info().currsize, sd(1), sd('a'))",
+        "cached.cache_clear(); print(cached(1), sd.dispatch(int)(2))",
     ],
     "recursive structures": [
         "l=[]; l.append(l); d={}; d['d']=d\nclass N: pass\na=N(); b=N(); a.o=b; b.o=a; t=([],); t[0].append(t)",
-        "print(l[0] is l, d['d'] is d, a.o.o is a, b.o is a.o.o.o, t[0][0] is t)", "a.v=1; print(b.o.v)", "print(b.o.v, l is l[0][0])",
+        "print(l[0] is l, d['d'] is d, a.o.o is a, b.o is a.o.o.o, t[0][0] is t)",
+        "a.v=1; print(b.o.v)",
+        "print(b.o.v, l is l[0][0])",
     ],
     "containers of the standard library": [
         "import collections as c\nx=c.OrderedDict(a=1); y=c.defaultdict(list); y['k'].append(x); z=c.deque([1,2],maxlen=2); w=c.Counter('aab'); v=c.ChainMap({'a':1},{'b':2}); dd=c.defaultdict(lambda: 7)",
-        "x['b']=2; print(y['k'][0] is x, z, w, v['b'], dd['n'])", "z.append(9); print(x, dict(y), z, z.maxlen, dd)", "x.move_to_end('a'); print(list(x), v.maps)",
+        "x['b']=2; print(y['k'][0] is x, z, w, v['b'], dd['n'])",
+        "z.append(9); print(x, dict(y), z, z.maxlen, dd)",
+        "x.move_to_end('a'); print(list(x), v.maps)",
     ],
     "views and iterators": [
         "d={'a':1}; k=d.keys(); it=iter([1,2,3]); next(it); e=enumerate('abc'); next(e); z=zip([1,2],'ab'); r=reversed([1,2]); m=map(lambda v: v+1,[1,2]); f=filter(None,[0,3])",
-        "d['b']=2; print(sorted(k), next(it), next(e), next(z), next(r), next(m), next(f))", "d['c']=3; print(sorted(k), list(it), list(e), list(z), list(r), list(m))",
+        "d['b']=2; print(sorted(k), next(it), next(e), next(z), next(r), next(m), next(f))",
+        "d['c']=3; print(sorted(k), list(it), list(e), list(z), list(r), list(m))",
     ],
     "weak references": [
         "import weakref\nclass W: pass\nw=W(); r=weakref.ref(w); wd=weakref.WeakValueDictionary(a=w); ws=weakref.WeakSet([w]); wk=weakref.WeakKeyDictionary({w: 1})",
-        "print(r() is w, wd['a'] is w, w in ws, wk[w])", "del w\nimport gc; gc.collect(); print(r(), len(wd), len(ws), len(wk))", "print(r(), len(wd))",
+        "print(r() is w, wd['a'] is w, w in ws, wk[w])",
+        "del w\nimport gc; gc.collect(); print(r(), len(wd), len(ws), len(wk))",
+        "print(r(), len(wd))",
     ],
     "exceptions": [
         "class X(Exception):\n    def __init__(self, a, b): super().__init__(a); self.b=b\nx=X(1,2)\ntry:\n    try: 1/0\n    except ZeroDivisionError as e: raise ValueError('v') from e\nexcept ValueError as e: y=e\ng=ExceptionGroup('g',[ValueError(1),x]); o=OSError(2,'no','file'); u=UnicodeDecodeError('utf8',b'x',0,1,'r')",
@@ -95,44 +143,75 @@ PROGRAMS = {
     ],
     "numpy views": [
         "import numpy as np\na=np.arange(12.).reshape(3,4); v=a[1:]; t=a.T; r=a.ravel(); f=np.asfortranarray(a); o=np.array([{},1],dtype=object); ov=o[:1]; s=a[::2,::-1]",
-        "v[0,0]=99; print(a[1,0], t[0,1], r[4], f[1,0])", "t[3,2]=-5; ov[0]['k']=1; s[0,0]=7; print(a, o[0], np.shares_memory(a, s))",
-        "a[:]=0; print(v.sum(), t.sum(), s.sum(), r.sum(), v.base is a or v.base is a.base)", "big=np.zeros((300,300)); bv=big[10:20]; bf=big.T[5]", "bv[0,5]=1", "print(big.sum(), bf[10], bf.sum())", "big[10,5]=3; print(bv[0,5], bf[10])",
+        "v[0,0]=99; print(a[1,0], t[0,1], r[4], f[1,0])",
+        "t[3,2]=-5; ov[0]['k']=1; s[0,0]=7; print(a, o[0], np.shares_memory(a, s))",
+        "a[:]=0; print(v.sum(), t.sum(), s.sum(), r.sum(), v.base is a or v.base is a.base)",
+        "big=np.zeros((300,300)); bv=big[10:20]; bf=big.T[5]",
+        "bv[0,5]=1",
+        "print(big.sum(), bf[10], bf.sum())",
+        "big[10,5]=3; print(bv[0,5], bf[10])",
     ],
     "numpy kinds": [
         "import numpy as np\nxs=[np.float64(1.5), np.array(5), np.array(['a','bb']), np.array(['2020-01-01'],'M8[D]'), np.timedelta64(5,'s'), np.array([1+2j]), np.ma.array([1,2],mask=[0,1]), np.matrix([[1]]), np.rec.array([(1,'a')],dtype=[('x','i4'),('y','U1')]), np.array([True]), np.arange(4,dtype='>i2'), np.empty((0,2)), np.poly1d([1,2])]\nclass Info(np.ndarray): pass\nn=np.arange(3).view(Info); n.info='meta'; ro=np.arange(3); ro.flags.writeable=False; g=np.random.default_rng(3); g.random(); rs=np.random.RandomState(1)",
-        "print([repr(x) for x in xs], n.info, type(n).__name__, ro.flags.writeable, g.random(), rs.rand())", "print(g.random(), rs.rand(), xs[8].x)", "n[0]=9; n.info='m2'", "print(n, n.info)",
+        "print([repr(x) for x in xs], n.info, type(n).__name__, ro.flags.writeable, g.random(), rs.rand())",
+        "print(g.random(), rs.rand(), xs[8].x)",
+        "n[0]=9; n.info='m2'",
+        "print(n, n.info)",
     ],
     "pandas sharing": [
         "import pandas as pd, numpy as np\ndf=pd.DataFrame({'a':[1,2,3],'b':[1.,2,3],'s':['x','y','z']}); v=df[:]; s=df['a']; c=df.copy(); arr=df['b'].to_numpy(); d={'df':df}",
-        "df.loc[0,'a']=50; print(v.a.tolist(), s.tolist(), c.a.tolist(), d['df'] is df)", "s.iloc[1]=60; print(df.a.tolist(), s.tolist(), v.a.tolist())",
-        "df['n']=df.a*2; print(df.columns.tolist(), v.columns.tolist(), d['df'].shape)", "df.iloc[0,1]=-1; print(df.b.tolist(), v.b.tolist(), arr.tolist())",
-        "df.index.name='i'; df2=df.set_index('s'); print(df2.index.name)", "df2.loc['x','a']=0; print(df2, df.a.tolist())", "gr=df.groupby('s'); cat=df.s.astype('category')", "print(gr.a.sum().tolist(), cat.cat.categories.tolist(), df.dtypes.astype(str).tolist())",
+        "df.loc[0,'a']=50; print(v.a.tolist(), s.tolist(), c.a.tolist(), d['df'] is df)",
+        "s.iloc[1]=60; print(df.a.tolist(), s.tolist(), v.a.tolist())",
+        "df['n']=df.a*2; print(df.columns.tolist(), v.columns.tolist(), d['df'].shape)",
+        "df.iloc[0,1]=-1; print(df.b.tolist(), v.b.tolist(), arr.tolist())",
+        "df.index.name='i'; df2=df.set_index('s'); print(df2.index.name)",
+        "df2.loc['x','a']=0; print(df2, df.a.tolist())",
+        "gr=df.groupby('s'); cat=df.s.astype('category')",
+        "print(gr.a.sum().tolist(), cat.cat.categories.tolist(), df.dtypes.astype(str).tolist())",
     ],
     "pandas kinds": [
         "import pandas as pd, numpy as np\ndf=pd.DataFrame({'t':pd.date_range('2024-01-01',periods=3,tz='UTC'),'c':pd.Categorical(['a','b','a'],ordered=True),'n':pd.array([1,None,3],'Int64'),'p':pd.period_range('2024',periods=3,freq='M'),'l':[[1],[2],[3]]},index=pd.MultiIndex.from_product([['k'],[1,2,3]],names=['x','y']))\ni=pd.interval_range(0,3); sp=pd.arrays.SparseArray([0,0,1]); td=pd.Timedelta('1h'); ts=pd.Timestamp('2024-01-01',tz='Europe/Paris')",
-        "print(df, df.dtypes, i, sp, td, ts)", "df.loc[('k',2),'n']=9; df['l'].iloc[0].append(7)", "print(df, df.index.names, df.t.dt.tz)",
+        "print(df, df.dtypes, i, sp, td, ts)",
+        "df.loc[('k',2),'n']=9; df['l'].iloc[0].append(7)",
+        "print(df, df.index.names, df.t.dt.tz)",
     ],
     "globals and friends": [
-        "x=1; y=2\ndef f(): return sorted(k for k in globals() if k in ('x','y'))", "print(f())", "print(globals()['x'], 'y' in globals(), 'y' in vars(), 'y' in dir(), 'zz' in locals())",
-        "exec('x=10'); print(eval('x+y'))", "ns={}\ntry: exec('print(y)', ns)\nexcept NameError: print('isolated')", "import __main__; print(__main__.x, getattr(__main__, 'y'))\nfrom __main__ import x as xx; print(xx)",
-        "globals()['z']=5; del globals()['y']", "print(z)\ntry: y\nexcept NameError: print('gone')", "def k():\n    global x\n    del x\nk()", "try: x\nexcept NameError: print('gone')",
+        "x=1; y=2\ndef f(): return sorted(k for k in globals() if k in ('x','y'))",
+        "print(f())",
+        "print(globals()['x'], 'y' in globals(), 'y' in vars(), 'y' in dir(), 'zz' in locals())",
+        "exec('x=10'); print(eval('x+y'))",
+        "ns={}\ntry: exec('print(y)', ns)\nexcept NameError: print('isolated')",
+        "import __main__; print(__main__.x, getattr(__main__, 'y'))\nfrom __main__ import x as xx; print(xx)",
+        "globals()['z']=5; del globals()['y']",
+        "print(z)\ntry: y\nexcept NameError: print('gone')",
+        "def k():\n    global x\n    del x\nk()",
+        "try: x\nexcept NameError: print('gone')",
     ],
     "builtins": [
-        "list=[1]; import builtins; builtins.extra=5; len=lambda v: 'mine'", "print(list, len([1]), extra)", "del list, len", "print(list('ab'), len('abc'), extra, __builtins__.len('a') if not isinstance(__builtins__, dict) else 1)",
+        "list=[1]; import builtins; builtins.extra=5; len=lambda v: 'mine'",
+        "print(list, len([1]), extra)",
+        "del list, len",
+        "print(list('ab'), len('abc'), extra, __builtins__.len('a') if not isinstance(__builtins__, dict) else 1)",
     ],
     "scopes read lazily": [
-        "base=3; data=[1,2,3]\nclass Base: pass", "class D(Base):\n    v=base\n    def m(self, d=data): return d\n    z=[base*i for i in data]\nprint(D.v, D().m() is data, D.z)",
+        "base=3; data=[1,2,3]\nclass Base: pass",
+        "class D(Base):\n    v=base\n    def m(self, d=data): return d\n    z=[base*i for i in data]\nprint(D.v, D().m() is data, D.z)",
         "async def co(): return base\nimport asyncio\nprint(await co())\ngen=(base*i for i in data)\nprint(list(gen), [base for _ in data], f'{base}', (lambda: base)())",
-        "import threading\nout=[]\nth=threading.Thread(target=lambda: out.append(base)); th.start(); th.join(); print(out)\nmatch base:\n    case 3: print('three')\nbase+=1", "print(base)",
+        "import threading\nout=[]\nth=threading.Thread(target=lambda: out.append(base)); th.start(); th.join(); print(out)\nmatch base:\n    case 3: print('three')\nbase+=1",
+        "print(base)",
     ],
     "random streams": [
         "import random, numpy as np\nrandom.seed(1); np.random.seed(1); a=random.random(); b=np.random.rand(); r=random.Random(5); r.random()",
-        "print(a, b, random.random(), np.random.rand(), r.random())", "print(random.random(), np.random.rand(2), r.random())\nfrom random import shuffle\nq=list(range(5)); shuffle(q); print(q)",
+        "print(a, b, random.random(), np.random.rand(), r.random())",
+        "print(random.random(), np.random.rand(2), r.random())\nfrom random import shuffle\nq=list(range(5)); shuffle(q); print(q)",
     ],
     "open files": [
         "open('in.txt','w').write('a\\nb\\nc\\n'); f=open('in.txt'); f.readline(); w=open('out.txt','w'); w.write('1'); ap=open('out2.txt','a'); ap.write('x'); rb=open('in.txt','rb'); rb.read(2); c=open('in.txt'); c.close()\nfor line in f: break",
-        "print(f.readline(), rb.read(1), c.closed, c.name, c.mode, w.mode, ap.mode)\nw.write('2'); ap.write('y')", "w.close(); ap.close(); print(open('out.txt').read(), open('out2.txt').read(), f.read())",
-        "rw=open('out.txt','w+'); rw.write('zz'); rw.seek(0)", "print(rw.read()); rw.write('q'); rw.seek(0)", "print(rw.read())",
+        "print(f.readline(), rb.read(1), c.closed, c.name, c.mode, w.mode, ap.mode)\nw.write('2'); ap.write('y')",
+        "w.close(); ap.close(); print(open('out.txt').read(), open('out2.txt').read(), f.read())",
+        "rw=open('out.txt','w+'); rw.write('zz'); rw.seek(0)",
+        "print(rw.read()); rw.write('q'); rw.seek(0)",
+        "print(rw.read())",
     ],
     "locks and queues": [
         "import threading, queue, asyncio\nl=threading.Lock(); l.acquire(); rl=threading.RLock(); rl.acquire(); rl.acquire(); ev=threading.Event(); ev.set(); q=queue.Queue(); q.put(1); sq=queue.SimpleQueue(); sq.put(2); pq=queue.PriorityQueue(); pq.put((1,'a')); sem=threading.Semaphore(2); sem.acquire(); cond=threading.Condition(); bar=threading.Barrier(1); aq=asyncio.Queue(); aq.put_nowait(5); loc=threading.local(); loc.v=3",
@@ -146,23 +225,35 @@ PROGRAMS = {
     ],
     "modules of the user": [
         "open('mod.py','w').write('print(\"ran\")\\nitems=[]\\nlevel=0\\nclass Box:\\n    seen=[]\\n    def me(self): return Box\\ndef bump():\\n    global level\\n    level+=1\\n    return level\\n')\nimport mod\nfrom mod import bump, Box\nmod.items.append(1); b=Box(); it=mod.items",
-        "print(bump(), mod.level, mod.items is it, b.me() is Box, type(b) is mod.Box, bump is mod.bump)", "import mod\nBox.seen.append(2); it.append(5); print(mod.items, mod.level, Box.seen, mod.Box is Box)",
-        "open('mod.py','a').write('level=100\\n')\nimport mod; print(mod.level)", "import importlib; importlib.reload(mod); print(mod.level, isinstance(b, mod.Box), b.seen, bump is mod.bump)", "print(mod.level, isinstance(b, mod.Box), b.seen, bump())",
+        "print(bump(), mod.level, mod.items is it, b.me() is Box, type(b) is mod.Box, bump is mod.bump)",
+        "import mod\nBox.seen.append(2); it.append(5); print(mod.items, mod.level, Box.seen, mod.Box is Box)",
+        "open('mod.py','a').write('level=100\\n')\nimport mod; print(mod.level)",
+        "import importlib; importlib.reload(mod); print(mod.level, isinstance(b, mod.Box), b.seen, bump is mod.bump)",
+        "print(mod.level, isinstance(b, mod.Box), b.seen, bump())",
     ],
     "objects tied to the namespace": [
-        "g=globals(); v=3", "print(g is globals(), g['v'])", "g['v']=4", "print(v)",
+        "g=globals(); v=3",
+        "print(g is globals(), g['v'])",
+        "g['v']=4",
+        "print(v)",
     ],
     "matplotlib": [
         "import matplotlib.pyplot as plt\nfig, ax = plt.subplots(); line,=ax.plot([1,2],label='l'); plt.rcParams['lines.linewidth']=5; fig2=plt.figure()",
-        "print(plt.gcf() is fig2, fig.axes[0] is ax, ax.lines[0] is line, plt.rcParams['lines.linewidth'], plt.get_fignums())", "plt.figure(fig.number); plt.title('T'); print(ax.get_title(), plt.gca() is ax)", "plt.close(fig2); print(ax.get_title(), plt.get_fignums())",
+        "print(plt.gcf() is fig2, fig.axes[0] is ax, ax.lines[0] is line, plt.rcParams['lines.linewidth'], plt.get_fignums())",
+        "plt.figure(fig.number); plt.title('T'); print(ax.get_title(), plt.gca() is ax)",
+        "plt.close(fig2); print(ax.get_title(), plt.get_fignums())",
     ],
     "scikit-learn": [
         "import numpy as np\nfrom sklearn.pipeline import make_pipeline\nfrom sklearn.preprocessing import StandardScaler, FunctionTransformer\nfrom sklearn.linear_model import Ridge\nfrom sklearn.base import BaseEstimator\nrng=np.random.RandomState(0); X=rng.rand(50,3); y=X.sum(1)\ndef half(a): return a/2\nclass Est(BaseEstimator):\n    def __init__(self, k=1): self.k=k\n    def fit(self, X): self.m_=X.mean(); return self\np=make_pipeline(FunctionTransformer(half), StandardScaler(), Ridge()).fit(X,y); e=Est(3).fit(X)",
-        "print(round(p.score(X,y),6), p[0].func is half, e, e.m_ == X.mean(), rng.rand())", "p[-1].coef_[0]=0; print(p.predict(X)[:2], rng.rand())", "print(p[-1].coef_, rng.rand())",
+        "print(round(p.score(X,y),6), p[0].func is half, e, e.m_ == X.mean(), rng.rand())",
+        "p[-1].coef_[0]=0; print(p.predict(X)[:2], rng.rand())",
+        "print(p[-1].coef_, rng.rand())",
     ],
     "others": [
         "import networkx as nx, sympy as sp, datetime, decimal, fractions, uuid, pathlib, re, types, string\ng=nx.path_graph(3); x=sp.symbols('x'); e=sp.sin(x)**2; rx=re.compile('(a)(?P<n>b)?'); m=rx.search('zab'); ns=types.SimpleNamespace(a=[1]); mp=types.MappingProxyType({'k':1}); mv=memoryview(bytearray(b'abc')); tz=datetime.timezone.utc; tpl=string.Template('$a'); cp=types.CodeType; bm=[].append; sl=slice(1,2); rg=range(3); el=...; ni=NotImplemented; cx=1j",
-        "g.add_edge(2,3); print(list(g.edges), sp.diff(e,x), m.group('n'), m.span(), ns, mp['k'], bytes(mv), rx.pattern, tpl.substitute(a=1), cp is types.CodeType, sl, rg, el, ni, cx)", "mv[0]=65; ns.a.append(2)", "print(mv.obj, ns, x == sp.symbols('x'), m.string)",
+        "g.add_edge(2,3); print(list(g.edges), sp.diff(e,x), m.group('n'), m.span(), ns, mp['k'], bytes(mv), rx.pattern, tpl.substitute(a=1), cp is types.CodeType, sl, rg, el, ni, cx)",
+        "mv[0]=65; ns.a.append(2)",
+        "print(mv.obj, ns, x == sp.symbols('x'), m.string)",
     ],
 }
 
@@ -172,7 +263,9 @@ def test_as_in_one_process(program, warm_notebook):
     warm_notebook.assert_like_one_process(PROGRAMS[program])
 
 
-@pytest.mark.parametrize("program", [p for p in PROGRAMS if p not in ("scikit-learn", "others")][::3])
+@pytest.mark.parametrize(
+    "program", [p for p in PROGRAMS if p not in ("scikit-learn", "others")][::3]
+)
 def test_as_in_one_process_without_preloaded_libraries(program, engines, tmp_path):
     from .harness import Notebook
 

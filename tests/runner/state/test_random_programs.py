@@ -54,7 +54,9 @@ print(_json.dumps(_state))
 """
 
 name = st.sampled_from(NAMES)
-leaf = st.sampled_from(["1", "'text'", "None", "[]", "{}", "Node([])", "Shared.pool", "Shared", "Node"])
+leaf = st.sampled_from(
+    ["1", "'text'", "None", "[]", "{}", "Node([])", "Shared.pool", "Shared", "Node"]
+)
 value = st.one_of(
     leaf,
     name.map(lambda n: f"{n}"),
@@ -111,7 +113,9 @@ def final_state(notebook, statements, cuts):
         assert "error" not in outcome["report"], outcome["report"]
     got = notebook.run(DIGEST)
     assert got["ename"] is None, got["stdout"]
-    return json.loads(got["stdout"].splitlines()[-1]), json.loads(expected[0]["stdout"].splitlines()[-1])
+    return json.loads(got["stdout"].splitlines()[-1]), json.loads(
+        expected[0]["stdout"].splitlines()[-1]
+    )
 
 
 def check(engines, tmp_path_factory, statements, cuts):
@@ -135,7 +139,8 @@ def test_random_programs(engines, tmp_path_factory, sample):
 
 
 @pytest.mark.slow
-@settings(max_examples=600, **options)
+@pytest.mark.timeout(1500)
+@settings(max_examples=300, **options)
 @given(cut_program)
 def test_many_random_programs(engines, tmp_path_factory, sample):
     check(engines, tmp_path_factory, *sample)

@@ -33,8 +33,12 @@ def run_cell(shell, job):
     out, err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
     os.dup2(out.fileno(), 1)
     os.dup2(err.fileno(), 2)
-    sys.stdout = sys.__stdout__ = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), "utf-8", write_through=True)
-    sys.stderr = sys.__stderr__ = io.TextIOWrapper(io.FileIO(2, "w", closefd=False), "utf-8", write_through=True)
+    sys.stdout = sys.__stdout__ = io.TextIOWrapper(
+        io.FileIO(1, "w", closefd=False), "utf-8", write_through=True
+    )
+    sys.stderr = sys.__stderr__ = io.TextIOWrapper(
+        io.FileIO(2, "w", closefd=False), "utf-8", write_through=True
+    )
     os.chdir(job["home"])
     cell = job["cell"]
     session = StateSession(job["root"], shell.user_ns)
@@ -45,7 +49,9 @@ def run_cell(shell, job):
     history = shell.history_manager
     for lines in (history.input_hist_parsed, history.input_hist_raw):
         lines.extend([""] * (cell - len(lines)))
-    session.begin(shell.transform_cell(job["source"]), cell=cell, step=f"s{cell}", seed=b"seed%d" % cell)
+    session.begin(
+        shell.transform_cell(job["source"]), cell=cell, step=f"s{cell}", seed=b"seed%d" % cell
+    )
     result = shell.run_cell(job["source"], store_history=True)
     error = result.error_before_exec or result.error_in_exec
     names = session.names()
@@ -81,7 +87,10 @@ def run_plain(shell, job):
         sys.stdout.flush()
         out.seek(0)
         found.append(
-            {"stdout": out.read().decode("utf-8", "replace"), "ename": type(error).__name__ if error else None}
+            {
+                "stdout": out.read().decode("utf-8", "replace"),
+                "ename": type(error).__name__ if error else None,
+            }
         )
     return found
 
@@ -97,7 +106,11 @@ def answer(shell, job, stream):
 
 def main():
     mode, link = sys.argv[1:3]
-    sys.path[:] = ["", link, *(entry for entry in sys.path if entry != os.path.dirname(os.path.abspath(__file__)))]
+    sys.path[:] = [
+        "",
+        link,
+        *(entry for entry in sys.path if entry != os.path.dirname(os.path.abspath(__file__))),
+    ]
     replies = os.dup(1)
     os.dup2(2, 1)
     shell = make_shell()

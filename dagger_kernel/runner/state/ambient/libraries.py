@@ -126,7 +126,11 @@ class PandasOptions(Provider):
 
     def capture(self) -> Any:
         now = self._now()
-        changed = {k: v for k, v in now.items() if k not in self._base or (self._base[k] is not v and self._base[k] != v)}
+        changed = {
+            k: v
+            for k, v in now.items()
+            if k not in self._base or (self._base[k] is not v and self._base[k] != v)
+        }
         return changed or None
 
     def restore(self, value: Any) -> None:
@@ -153,7 +157,9 @@ class MatplotlibOptions(Provider):
     @staticmethod
     def _now() -> dict[str, Any]:
         # Not through `rcParams[...]`: looking the backend up would choose one.
-        return {k: v for k, v in dict.items(sys.modules["matplotlib"].rcParams) if isinstance(k, str)}
+        return {
+            k: v for k, v in dict.items(sys.modules["matplotlib"].rcParams) if isinstance(k, str)
+        }
 
     def capture(self) -> Any:
         changed = {k: v for k, v in self._now().items() if self._base.get(k) != v}

@@ -188,7 +188,9 @@ class ShellObjects(Provider):
         for mime, formatter in shell.display_formatter.formatters.items():
             for part in ("singleton_printers", "type_printers", "deferred_printers"):
                 found[f"format.{mime}.{part}"] = dict(getattr(formatter, part))
-        found["errors"] = (tuple(shell.custom_exceptions), shell.CustomTB) if shell.custom_exceptions else None
+        found["errors"] = (
+            (tuple(shell.custom_exceptions), shell.CustomTB) if shell.custom_exceptions else None
+        )
         return found
 
     def capture(self) -> Any:
@@ -233,5 +235,7 @@ def _same(one: Any, other: Any) -> bool:
     if one is other:
         return True
     if getattr(one, "__func__", one) is getattr(other, "__func__", other):
-        return getattr(one, "__self__", None) is getattr(other, "__self__", None) and hasattr(one, "__func__")
+        return getattr(one, "__self__", None) is getattr(other, "__self__", None) and hasattr(
+            one, "__func__"
+        )
     return False

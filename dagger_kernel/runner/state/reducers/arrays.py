@@ -107,7 +107,9 @@ def _owner(array: Any) -> Any:
 
 
 @rebuilder
-def rebuild_array(data: Any, dtype: Any, shape: tuple[int, ...], order: str, writeable: bool) -> Any:
+def rebuild_array(
+    data: Any, dtype: Any, shape: tuple[int, ...], order: str, writeable: bool
+) -> Any:
     """Make an array over its saved memory."""
     import numpy as np
 
@@ -143,7 +145,12 @@ def _view_of_buffer(array: Any, owner: Any) -> Any:
 
 @rebuilder
 def rebuild_view(
-    base: Any, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, writeable: bool
+    base: Any,
+    dtype: Any,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    offset: int,
+    writeable: bool,
 ) -> Any:
     """Make a view of an array or buffer."""
     import numpy as np
@@ -214,7 +221,11 @@ def _reduce_subclass(pickler: StatePickler, array: Any) -> Any:
     kind = type(array)
     own: Any = kind.__reduce__
     if own is not np.ndarray.__reduce__:
-        return _reduce_masked(pickler, array) if isinstance(array, np.ma.MaskedArray) else array.__reduce__()
+        return (
+            _reduce_masked(pickler, array)
+            if isinstance(array, np.ma.MaskedArray)
+            else array.__reduce__()
+        )
     plain = Plain(array)
     del pickler
     state = getattr(array, "__dict__", None) or None
@@ -234,7 +245,9 @@ def _reduce_masked(_pickler: StatePickler, array: Any) -> Any:
     import numpy as np
 
     state = {
-        k: v for k, v in vars(array).items() if k not in ("_mask", "_data", "_baseclass", "_optinfo")
+        k: v
+        for k, v in vars(array).items()
+        if k not in ("_mask", "_data", "_baseclass", "_optinfo")
     }
     state["_optinfo"] = dict(getattr(array, "_optinfo", None) or {})
     mask = array._mask
@@ -277,7 +290,10 @@ def reduce_memmap(_pickler: StatePickler, array: Any) -> Any:
     if mode == "c":
         return (rebuild_subclass, (np.ndarray, np.array(array)))
     order = "C" if array.flags.c_contiguous else "F"
-    return (rebuild_memmap, (str(array.filename), array.dtype, mode, array.offset, array.shape, order))
+    return (
+        rebuild_memmap,
+        (str(array.filename), array.dtype, mode, array.offset, array.shape, order),
+    )
 
 
 @rebuilder

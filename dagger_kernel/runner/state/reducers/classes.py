@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 
 _SKIPPED = frozenset({"__dict__", "__weakref__", "_abc_impl", "__annotations_cache__"})
 _AT_CREATION = ("__module__", "__qualname__", "__doc__", "__firstlineno__", "__static_attributes__")
-_CTYPES_LAYOUT = ("_pack_", "_anonymous_", "_align_", "_layout_", "_swappedbytes_", "_fields_", "_type_", "_length_")
+_CTYPES_LAYOUT = (
+    "_pack_",
+    "_anonymous_",
+    "_align_",
+    "_layout_",
+    "_swappedbytes_",
+    "_fields_",
+    "_type_",
+    "_length_",
+)
 
 _EARLY = (
     types.FunctionType,
@@ -72,7 +81,10 @@ def _ctypes_type(cls: Any) -> Any:
     """Save a ctypes array or pointer type as its construction."""
     import ctypes
 
-    if issubclass(cls, ctypes.Array) and cls.__name__ == f"{cls._type_.__name__}_Array_{cls._length_}":
+    if (
+        issubclass(cls, ctypes.Array)
+        and cls.__name__ == f"{cls._type_.__name__}_Array_{cls._length_}"
+    ):
         return (rebuild_ctypes_array, (cls._type_, cls._length_))
     if issubclass(cls, ctypes._Pointer) and cls.__name__ == f"LP_{cls._type_.__name__}":
         return (ctypes.POINTER, (cls._type_,))
@@ -139,7 +151,9 @@ def reduce_class_state(_pickler: StatePickler, state: ClassState) -> Any:
     for name, value in vars(cls).items():
         if name in _SKIPPED or name in ("__module__", "__qualname__", "__slots__"):
             continue
-        if type(value).__name__ == "CField" or (name in _CTYPES_LAYOUT and "CField" in map(_type_name, vars(cls).values())):
+        if type(value).__name__ == "CField" or (
+            name in _CTYPES_LAYOUT and "CField" in map(_type_name, vars(cls).values())
+        ):
             continue
         if isinstance(value, types.MemberDescriptorType) and value.__objclass__ is cls:
             continue
@@ -172,7 +186,10 @@ def rebuild_class(
 ) -> type:
     """Make an empty class without running any user code."""
     watchers = {
-        base for parent in bases for base in parent.__mro__[:-1] if "__init_subclass__" in vars(base)
+        base
+        for parent in bases
+        for base in parent.__mro__[:-1]
+        if "__init_subclass__" in vars(base)
     }
     kept = [(base, vars(base)["__init_subclass__"]) for base in watchers]
     changed = []

@@ -35,14 +35,21 @@ def reduce_sqlite(pickler: StatePickler, value: Any) -> Any:
         rows = value.cursor().execute("PRAGMA database_list").fetchall()
     except Exception as error:
         if "closed" in str(error):
-            return (rebuild_sqlite, (type(value), "", None, {}, pickler.name, pickler.registry.cell))
+            return (
+                rebuild_sqlite,
+                (type(value), "", None, {}, pickler.name, pickler.registry.cell),
+            )
         raise
     attached = [(row[1], row[2]) for row in rows if row[1] not in ("main", "temp")]
     path = next((row[2] for row in rows if row[1] == "main"), "")
-    if any(row[1] == "temp" for row in rows) and value.execute("select count(*) from temp.sqlite_master").fetchone() != (0,):
+    if any(row[1] == "temp" for row in rows) and value.execute(
+        "select count(*) from temp.sqlite_master"
+    ).fetchone() != (0,):
         raise CannotPersistError("it holds temporary tables, which end with it")
     if path and value.in_transaction:
-        raise CannotPersistError("it has changes which were not committed, and they are rolled back; commit in the same cell")
+        raise CannotPersistError(
+            "it has changes which were not committed, and they are rolled back; commit in the same cell"
+        )
     if any(not file for _, file in attached):
         raise CannotPersistError("a database in memory is attached to it")
     content = None if path else (value.serialize() if _has_pages(value) else b"")
@@ -102,7 +109,9 @@ def reduce_cursor(_pickler: StatePickler, value: Any) -> Any:
     except Exception as error:
         raise CannotPersistError(f"its rows cannot be read: {error}") from None
     if position:
-        raise CannotPersistError("a cursor with unread rows cannot be saved; fetch them in the cell")
+        raise CannotPersistError(
+            "a cursor with unread rows cannot be saved; fetch them in the cell"
+        )
     return (rebuild_cursor, (type(value), connection))
 
 
@@ -132,7 +141,9 @@ def rebuild_row(names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
     return row
 
 
-@reduces("duckdb.duckdb.DuckDBPyConnection", "duckdb.DuckDBPyConnection", "_duckdb.DuckDBPyConnection")
+@reduces(
+    "duckdb.duckdb.DuckDBPyConnection", "duckdb.DuckDBPyConnection", "_duckdb.DuckDBPyConnection"
+)
 def reduce_duckdb(pickler: StatePickler, value: Any) -> Any:
     """Save a connection to a database file as its path."""
     import sys
@@ -149,9 +160,14 @@ def reduce_duckdb(pickler: StatePickler, value: Any) -> Any:
     ).fetchall()
     paths = [path for _, path, _ in rows]
     if len(rows) != 1 or not paths[0]:
-        raise CannotPersistError("a DuckDB database in memory ends with its process; use a file, or export the tables")
+        raise CannotPersistError(
+            "a DuckDB database in memory ends with its process; use a file, or export the tables"
+        )
     value.execute("CHECKPOINT")
-    return (rebuild_duckdb, (os.path.abspath(paths[0]), bool(rows[0][2]), pickler.name, pickler.registry.cell))
+    return (
+        rebuild_duckdb,
+        (os.path.abspath(paths[0]), bool(rows[0][2]), pickler.name, pickler.registry.cell),
+    )
 
 
 @rebuilder
@@ -169,5 +185,7 @@ def rebuild_duckdb(path: str, read_only: bool, variable: str, cell: int) -> Any:
     import duckdb
 
     if not os.path.exists(path):
-        return LostObject(variable, "duckdb.DuckDBPyConnection", "its database file was removed", cell)
+        return LostObject(
+            variable, "duckdb.DuckDBPyConnection", "its database file was removed", cell
+        )
     return duckdb.connect(path, read_only=read_only)

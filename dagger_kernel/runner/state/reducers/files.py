@@ -135,12 +135,16 @@ def rebuild_file(
     buffering: int, variable: str, cell: int,
 ) -> Any:  # fmt: skip
     """Open a file again where it stood; what was opened to be emptied is not emptied."""
-    binary = {"wb": "rb+", "xb": "rb+", "xb+": "rb+", "rb+": "rb+", "wb+": "rb+"}.get(raw_mode, raw_mode)
+    binary = {"wb": "rb+", "xb": "rb+", "xb+": "rb+", "rb+": "rb+", "wb+": "rb+"}.get(
+        raw_mode, raw_mode
+    )
     del buffering
     try:
         raw = io.FileIO(path, binary.replace("b", ""))
     except OSError as error:
-        return LostObject(variable, f"_io.{kind}", f"its file cannot be opened: {error.strerror}", cell)
+        return LostObject(
+            variable, f"_io.{kind}", f"its file cannot be opened: {error.strerror}", cell
+        )
     if raw_mode in ("wb", "xb"):
         # Reading was not allowed before; an append-free way to say so is a new descriptor.
         raw.close()
@@ -173,7 +177,9 @@ def _stack(raw: Any, kind: str, mode: Any, text: Any) -> Any:
 def rebuild_closed(kind: str, name: Any, mode: Any, text: Any) -> Any:
     """Make a file which is closed already."""
     flag = "r"
-    if kind == "BufferedWriter" or (isinstance(mode, str) and mode[:1] in "wax" and "+" not in mode):
+    if kind == "BufferedWriter" or (
+        isinstance(mode, str) and mode[:1] in "wax" and "+" not in mode
+    ):
         flag = "w"
     elif kind == "BufferedRandom":
         flag = "r+"

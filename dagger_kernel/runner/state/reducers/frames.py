@@ -107,7 +107,10 @@ def reduce_polars(pickler: StatePickler, value: Any) -> Any:
     try:
         import pyarrow as pa  # noqa: F401 - `to_arrow` needs it
 
-        if any(str(kind) == "Object" for kind in getattr(value, "dtypes", [getattr(value, "dtype", "")])):
+        if any(
+            str(kind) == "Object"
+            for kind in getattr(value, "dtypes", [getattr(value, "dtype", "")])
+        ):
             return reduce_foreign(pickler, value)
         arrow = value.to_arrow()
         schema = dict(value.schema) if hasattr(value, "schema") else value.dtype

@@ -69,7 +69,13 @@ def reduce_function(pickler: StatePickler, function: types.FunctionType) -> Any:
                     cells.append((cell, cell.cell_contents))
                 except ValueError:
                     pass
-    arguments = (key, dump_code(code), reduce_globals(pickler, function), function.__name__, closure)
+    arguments = (
+        key,
+        dump_code(code),
+        reduce_globals(pickler, function),
+        function.__name__,
+        closure,
+    )
     return (rebuild_function, arguments, _state(function, cells), None, None, restore_function)
 
 
@@ -224,7 +230,10 @@ def reduce_builtin(pickler: StatePickler, function: types.BuiltinFunctionType) -
     """Save a C function by name, or bound to the object it belongs to."""
     owner = function.__self__
     if owner is not None and not isinstance(owner, types.ModuleType):
-        if find_importable(getattr(function, "__module__", None) or "", function.__qualname__) is function:
+        if (
+            find_importable(getattr(function, "__module__", None) or "", function.__qualname__)
+            is function
+        ):
             return pickler.by_name(function, function.__module__, function.__qualname__)
         return (getattr, (owner, function.__name__))
     module = function.__module__ or getattr(owner, "__name__", None)

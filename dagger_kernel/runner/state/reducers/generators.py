@@ -33,7 +33,6 @@ KNOWN = (3, 11) <= sys.version_info[:2] <= (3, 13)
 _NOT_HERE = "a running generator is bound to its frame; make a list of it"
 
 
-
 class _Holder(list[Any]):
     """Carries a frame's values into code, as a constant; code is hashed with its constants."""
 
@@ -69,7 +68,9 @@ def reduce_generator(_pickler: StatePickler, value: Any) -> Any:
     stack = slots[len(places) :]
     target = _waiting_at(code, value.gi_frame.f_lasti)
     if len(slots) < len(places) or len(stack) != _depth_at(code, target) - 1:
-        raise CannotPersistError("it waits inside an expression or an except block; make a list of it")
+        raise CannotPersistError(
+            "it waits inside an expression or an except block; make a list of it"
+        )
     if any(isinstance(item, BaseException) for item in stack):
         raise CannotPersistError("it waits inside an except block; make a list of it")
     values = [*slots[: len(places)], *reversed(stack)]
@@ -192,7 +193,9 @@ def rebuild_suspended(
     holder = _Holder()
     code = _with_epilogue(function.__code__, target, places, stack, holder)
     _originals[code] = function
-    clone = types.FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
+    clone = types.FunctionType(
+        code, function.__globals__, function.__name__, None, function.__closure__
+    )
     made = clone()
     made.__name__, made.__qualname__ = names
     _holders[made] = holder

@@ -39,7 +39,10 @@ def reduce_itertool(_pickler: StatePickler, value: Any) -> Any:
         # Its text is exact for the numbers it is used with, on every version.
         found = re.fullmatch(r"count\((-?\d+)(?:, (-?\d+))?\)", repr(value))
         if found is not None:
-            return (itertools.count, tuple(int(part) for part in found.groups() if part is not None))
+            return (
+                itertools.count,
+                tuple(int(part) for part in found.groups() if part is not None),
+            )
     if type(value) is itertools.repeat:
         item = gc.get_referents(value)[-1]
         try:

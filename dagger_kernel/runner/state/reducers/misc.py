@@ -436,7 +436,14 @@ def reduce_struct(_pickler: StatePickler, value: Any) -> Any:
 @reduces("_json.Scanner")
 def reduce_scanner(_pickler: StatePickler, value: Any) -> Any:
     """Save the C part of a JSON decoder as its options."""
-    names = ("strict", "object_hook", "object_pairs_hook", "parse_float", "parse_int", "parse_constant")
+    names = (
+        "strict",
+        "object_hook",
+        "object_pairs_hook",
+        "parse_float",
+        "parse_int",
+        "parse_constant",
+    )
     return (rebuild_scanner, ({name: getattr(value, name) for name in names},))
 
 

@@ -77,7 +77,11 @@ def reduce_magics(pickler: StatePickler, value: Any) -> Any:
             pickler.by_reference.add(id(value))
             return (rebuild_magics, (cls.__name__,))
         raise CannotPersistError("magics of a library belong to the shell that loaded them")
-    own = {k: v for k, v in (raw_dict(value) or {}).items() if not k.startswith("_trait") and k != "_cross_validation_lock"}
+    own = {
+        k: v
+        for k, v in (raw_dict(value) or {}).items()
+        if not k.startswith("_trait") and k != "_cross_validation_lock"
+    }
     return (rebuild_own_magics, (cls,), own, None, None, restore_own_magics)
 
 

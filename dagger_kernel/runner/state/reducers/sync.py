@@ -110,7 +110,8 @@ def reduce_thread(pickler: StatePickler, value: threading.Thread) -> Any:
     own = {
         name: item
         for name, item in vars(value).items()
-        if name not in _THREAD_INTERNALS and not (started and name in ("_target", "_args", "_kwargs"))
+        if name not in _THREAD_INTERNALS
+        and not (started and name in ("_target", "_args", "_kwargs"))
     }
     del pickler
     identity = (value.ident, value.native_id)
@@ -152,7 +153,9 @@ def reduce_future(_pickler: StatePickler, value: Any) -> Any:
     if value._state not in ("FINISHED", "CANCELLED", "CANCELLED_AND_NOTIFIED"):
         if value._state == "PENDING" and not value._done_callbacks and not value._waiters:
             return (rebuild_future, ("PENDING",), (None, None), None, None, restore_future)
-        raise CannotPersistError("what would finish this future ends with the cell; wait for it there")
+        raise CannotPersistError(
+            "what would finish this future ends with the cell; wait for it there"
+        )
     state = (value._result, value._exception)
     return (rebuild_future, (value._state,), state, None, None, restore_future)
 
