@@ -187,7 +187,10 @@ class LocalEngine(Engine):
 
     def _zygote(self, base: Base) -> Zygote:
         zygote = self._zygotes.get(base.digest)
-        if zygote is None or not zygote.alive:
+        if zygote is not None and not zygote.alive:
+            zygote.close()  # ended from outside: its process and pipes are still ours
+            zygote = None
+        if zygote is None:
             zygote = Zygote.start(
                 self._settings,
                 self.bases.interpreter(),

@@ -19,6 +19,7 @@ import os
 import secrets
 import shutil
 import stat
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -110,11 +111,9 @@ class LayerStore:
         remove(source / "work")
         try:
             (source / "layer.json").write_text(_to_json(layer), "ascii")
-            os.rename(source, target)
+            self._place(source, target, lambda: self.get(key) is not None)
         except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise full_or(error) from error
-            remove(source)
+            raise full_or(error) from error
         self._unsettled.append(target)
         return self._squash(layer)
 
@@ -129,6 +128,22 @@ class LayerStore:
             except OSError:
                 pass  # evicted meanwhile, or no space: then it is made again when it is needed
 
+    def _place(self, source: Path, target: Path, whole: Callable[[], bool]) -> None:
+        """Give a directory its final name; a whole one that is there already stands, a damaged one goes."""
+        for _ in range(3):
+            try:
+                os.rename(source, target)
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
+            else:
+                return
+            if whole():
+                remove(source)
+                return
+            self._evict(target.name)
+        raise OSError(errno.EEXIST, "a damaged layer cannot be replaced", str(target))
+
     def drop(self, room: str) -> None:
         """Remove a room that leaves nothing."""
         remove(self.root / room)
@@ -141,25 +156,28 @@ class LayerStore:
             names = [name_of(key) for key in keys]
         count = 0
         for name in names:
-            doomed = self.root / f"room-evicted-{secrets.token_hex(8)}"
-            try:
-                os.rename(self.root / name, doomed)
-            except OSError:
-                continue
-            remove(doomed)
-            count += 1
+            count += self._evict(name)
         return count
+
+    def _evict(self, name: str) -> bool:
+        doomed = self.root / f"room-evicted-{secrets.token_hex(8)}"
+        try:
+            os.rename(self.root / name, doomed)
+        except OSError:
+            return False
+        remove(doomed)
+        return True
 
     def _squash(self, layer: Layer) -> Layer:
         level, size = 1, FANOUT
         while layer.depth % size == 0:
             merged = f"s{level}-{layer.lowers[0].rpartition('-')[2]}"
             group, rest = layer.lowers[:FANOUT], layer.lowers[FANOUT:]
-            if not (self.root / merged).is_dir():
+            if not (self.root / merged / "fs").is_dir():
                 stage = self.root / f"room-squash-{secrets.token_hex(8)}"
                 try:
                     squash([self.root / name / "fs" for name in group], stage / "fs")
-                    os.rename(stage, self.root / merged)
+                    self._place(stage, self.root / merged, (self.root / merged / "fs").is_dir)
                 except (OSError, RecursionError):
                     # Squashing only accelerates: without space, or with directories nested too deep
                     # for a path, the longer list serves on.
