@@ -57,6 +57,8 @@ class Dumper:
         """What to call a node in messages."""
         if key in self.labels:
             return self.labels[key]
+        if key.startswith("a:"):
+            return f"({key[2:]} settings)"
         value = self._registry.objects.get(key)
         return getattr(value, "__qualname__", None) or key.partition(":")[2]
 

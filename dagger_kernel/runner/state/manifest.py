@@ -103,7 +103,7 @@ def _pack(component: Component) -> list[Any]:
 
 
 def load_manifest(root: str, name: str | None = None) -> tuple[str, Manifest]:
-    """Read the manifest `name`, or the one ``HEAD`` points at.
+    """Read the manifest `name` ("" is the empty state), or the one ``HEAD`` points at.
 
     Returns
     -------
@@ -115,19 +115,22 @@ def load_manifest(root: str, name: str | None = None) -> tuple[str, Manifest]:
     ManifestError
         It is damaged or not a manifest.
     """
+    given = name is not None
     if name is None:
         try:
             with open(os.path.join(root, "HEAD"), "rb") as file:
                 name = file.read(256).decode("ascii", "replace").strip()
         except (FileNotFoundError, NotADirectoryError):
             return "", Manifest()
+    if name == "" and given:
+        return "", Manifest()
     if not name or os.path.basename(name) != name or name.startswith("."):
         raise ManifestError("HEAD does not name a manifest")
     try:
         with open(os.path.join(root, "m", name), "rb") as file:
             data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ManifestError(f"manifest {name} cannot be read: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        raise ManifestError(f"the manifest cannot be read: {error}") from error
     if len(data) > MAX_BYTES:
         raise ManifestError(f"manifest {name} is larger than {MAX_BYTES} bytes")
     return name, parse_manifest(data)

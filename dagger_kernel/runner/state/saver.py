@@ -83,7 +83,6 @@ class Saver:
         keys = self._assign_keys(names)
         for key, value in ambient.items():
             self._dumper.values[key] = value
-            self._dumper.labels[key] = key
         self._registry.reducers.clear()  # which classes are the user's may have changed
         for name in self._registry.managed_modules:
             module = sys.modules.get(name)

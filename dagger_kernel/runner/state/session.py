@@ -39,6 +39,8 @@ class StateSession:
         Identity of the step in the log.
     seed : bytes
         Seeds random streams which were never saved.
+    at : str, optional
+        Manifest to open instead of the latest: the state as an earlier step left it.
     """
 
     def __init__(
@@ -49,7 +51,9 @@ class StateSession:
         cell: int = 0,
         step: str = "",
         seed: bytes = b"",
+        at: str | None = None,
     ) -> None:
+        self.at = at
         self.root = os.fspath(root)
         self.namespace = namespace
         self.cell = cell
@@ -75,7 +79,7 @@ class StateSession:
         start = time.perf_counter()
         self._base = dict(self.namespace)
         try:
-            self._manifest_name, self._manifest = load_manifest(self.root)
+            self._manifest_name, self._manifest = load_manifest(self.root, self.at)
         except ManifestError as error:
             # Nothing can be restored, but the cell must still run; `save` reports it.
             self._problem = str(error)
@@ -300,6 +304,11 @@ class StateSession:
         manifest = outcome.manifest
         manifest.parent = self._manifest_name
         manifest.step = self.step
+        manifest.lineage = {
+            "read": sorted(set(loader.touched)),
+            "written": [name for name in outcome.saved if not name.startswith("_")],
+            "deleted": sorted(outcome.deleted),
+        }
         manifest.ambient = plain if self._began else self._manifest.ambient
         manifest.unset = sorted(
             (set(self._manifest.unset) | set(self._base))
