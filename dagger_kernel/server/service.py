@@ -19,7 +19,6 @@ from ..errors import (
     StepNotFoundError,
 )
 from ..log import SandboxLock
-from ..steps import root_key
 from . import views
 
 if TYPE_CHECKING:
@@ -35,6 +34,9 @@ PAGE = 500
 
 LOCK_SECONDS = 20.0
 """How long a change waits for a running cell."""
+
+IDLE_SECONDS = 300.0
+"""How long the server holds an engine that nobody asks."""
 
 ID_LENGTH = 32
 """Digits of a step's id; a sequence number has fewer."""
@@ -285,6 +287,8 @@ class StateFiles:
         self._service = service
         self._engine: Engine | None = None
         self._lock = asyncio.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._restoring = 0
 
     async def engine(self) -> Engine | None:
         """Return the engine, or None if there is none on this machine."""
@@ -298,10 +302,27 @@ class StateFiles:
                     )
                 except EngineError:
                     return None
+            self._keep()
             return self._engine
 
+    def _keep(self) -> None:
+        """Hold the engine for a while: a connection to Dagger is a process and a session there."""
+        if self._timer is not None:
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(IDLE_SECONDS, self._let_go)
+
+    def _let_go(self) -> None:
+        if self._restoring:
+            self._keep()
+            return
+        self._closing = asyncio.ensure_future(self.close())
+
     async def close(self) -> None:
-        """Release the engine."""
+        """Release the engine; the next question opens it again."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         engine, self._engine = self._engine, None
         if engine is not None:
             await engine.close()
@@ -386,13 +407,20 @@ class StateFiles:
         engine = await self.engine()
         if engine is None:
             raise EngineUnavailableError("No engine can be used here.")
-        from ..sandbox.chains import to_chain
+        from ..sandbox.chains import chain_root, to_chain
 
         rows = await asyncio.to_thread(self._service.chain, step)
-        first = rows[0][0]
-        base = await engine.prepare(no_progress, first.base_digest)
-        chain = to_chain(rows, root_key(first.base_digest, first.runner_digest))
-        await engine.ensure(chain, base=base, sandbox_id=step.sandbox_id)
+        chain = to_chain(rows, chain_root(rows))
+        # Only its own base's digest means something to an engine; an upload may precede any base.
+        ran = (one for one, _ in rows if one.engine == engine.name and one.base_digest)
+        digest = next((one.base_digest for one in ran), None)
+        self._restoring += 1
+        try:
+            base = await engine.prepare(no_progress, digest)
+            await engine.ensure(chain, base=base, sandbox_id=step.sandbox_id)
+        finally:
+            self._restoring -= 1
+            self._keep()
 
     async def read(self, step: Step, path: str, offset: int, length: int) -> AsyncIterator[bytes]:
         """Read a part of a file of a state the engine holds."""
@@ -400,6 +428,7 @@ class StateFiles:
         if engine is None:
             raise KeyError(step.key)
         async for chunk in engine.read(step.key, path, offset=offset, length=length):
+            self._keep()
             yield chunk
 
 

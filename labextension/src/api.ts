@@ -67,6 +67,10 @@ export class SandboxApi implements ISandboxApi<File> {
     return this._json(`sandboxes/${encode(sandbox)}/restart-as-new`, {});
   }
 
+  async restore(sandbox: string, step: number | string): Promise<void> {
+    await this._json(`sandboxes/${encode(sandbox)}/steps/${step}/restore`, {});
+  }
+
   rewind(sandbox: string, seq: number): Promise<IStep> {
     return this._json(`sandboxes/${encode(sandbox)}/rewind`, { step: seq });
   }

@@ -119,6 +119,7 @@ export class NotebookFollower {
         if (typeof told?.sandbox === 'string') {
           this._model.setLive(told.sandbox);
         }
+        void this._model.refresh();
         if (Array.isArray(told?.drift)) {
           told.drift.forEach(line => this._model.notify(String(line)));
         }

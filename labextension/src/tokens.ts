@@ -126,6 +126,8 @@ export interface ISandboxApi<F extends IUploadFile = IUploadFile> {
   inherited(sandbox: string): Promise<{ steps: IStep[] }>;
   /** The ids of the steps whose states the engine holds now. */
   cached(sandbox: string): Promise<{ cached: string[] }>;
+  /** Make the state after a step exist, by replay where the engine does not hold it. */
+  restore(sandbox: string, step: number | string): Promise<void>;
   step(sandbox: string, seq: number): Promise<IStepDetail>;
   status(): Promise<IStatus>;
   upload(
@@ -238,6 +240,8 @@ export interface ISandboxModel {
   refreshStatus(): Promise<void>;
   /** Ask the engine which states it holds. */
   refreshCached(): Promise<void>;
+  /** Make the engine hold the state that a file belongs to. */
+  restore(file: IFileRef): Promise<void>;
   /** Show another sandbox of the notebook; null: the newest. */
   show(sandbox: string | null): Promise<void>;
   detail(step: IStep): Promise<IStepDetail>;

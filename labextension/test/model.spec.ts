@@ -81,6 +81,9 @@ class FakeApi implements ISandboxApi {
   cached(id: string) {
     return this._answer(`cached ${id}`, () => ({ cached: ['s1'] }));
   }
+  async restore(id: string, seq: number | string) {
+    await this._answer(`restore ${id} ${seq}`, () => null);
+  }
   begin(notebook: string) {
     return this._answer(`begin ${notebook}`, () => {
       this.all[notebook] = [sandbox('begun')];

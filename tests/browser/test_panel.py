@@ -439,6 +439,12 @@ async def test_a_file_too_large_to_export_comes_from_the_sandbox(lab, screen, tm
     await screen.run(1)
     await screen.show_panel()
     await show(screen, "big.bin")
+    await screen.panel.get_by_role("link", name="Download from the sandbox").wait_for()
+    lab.stop_kernels()
+    shutil.rmtree(lab.data_dir / "layers")
+    await screen.panel.get_by_role("button", name="All files").click()
+    await show(screen, "big.bin")
+    await screen.panel.get_by_role("button", name="Get it from the sandbox").click()
     async with screen.page.expect_download() as waiting:
         await screen.panel.get_by_role("link", name="Download from the sandbox").click()
     await (await waiting.value).save_as(tmp_path / "big.bin")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
@@ -417,6 +418,14 @@ async def test_tells_which_steps_need_no_replay(site, sandbox, held, monkeypatch
     monkeypatch.setattr(held, "has", has)
     assert (await site.json(f"/sandboxes/{sandbox}/cached"))["cached"] == [second.id]
     assert (await site.json(f"/sandboxes/{site.sandbox()}/cached"))["cached"] == []
+
+
+async def test_the_engine_is_let_go_when_nobody_asks(site, sandbox, held, monkeypatch):
+    monkeypatch.setattr("dagger_kernel.server.service.IDLE_SECONDS", 0.05)
+    await site.json(f"/sandboxes/{sandbox}/files")
+    await asyncio.sleep(0.3)
+    assert held.closed
+    assert site.extension.states._engine is None
 
 
 async def test_the_engine_is_released_with_the_server(site, held):

@@ -209,6 +209,11 @@ export class SandboxModel<
     }
   }
 
+  async restore(file: IFileRef): Promise<void> {
+    await this._api.restore(file.sandbox, file.step);
+    await this.refreshCached();
+  }
+
   async upload(files: F[]): Promise<void> {
     const notebook = this._state.notebook;
     if (files.length === 0 || notebook === null) {

@@ -45,28 +45,42 @@ export function Preview(props: { file: IFileEntry }): JSX.Element {
 function NotExported(props: { file: IFileEntry }): JSX.Element {
   const { file } = props;
   const { model, trans } = usePanel();
-  const [held, setHeld] = React.useState(false);
-  React.useEffect(() => {
-    let current = true;
-    void model.refreshCached().then(() => {
-      if (current) {
-        setHeld(model.state.cached?.has(file.stepId) ?? false);
+  const held = useLoaded(file.stepId, async () => {
+    await model.refreshCached();
+    return model.state.cached?.has(file.stepId) ?? false;
+  });
+  const [restoring, setRestoring] = React.useState<'' | 'busy' | 'done'>('');
+  const [problem, setProblem] = React.useState('');
+  const restore = () => {
+    setRestoring('busy');
+    model.restore(file).then(
+      () => setRestoring('done'),
+      error => {
+        setRestoring('');
+        setProblem(String(error.message));
       }
-    });
-    return () => {
-      current = false;
-    };
-  }, [file.stepId]);
+    );
+  };
   return (
     <Placeholder
+      busy={restoring === 'busy'}
       title={trans.__('This file was not kept outside of the sandbox')}
     >
       <p>{file.skipped ?? ''}</p>
       <p>{trans.__('It is still there for the next cells.')}</p>
-      {held && (
+      {problem && <Notice kind="error">{problem}</Notice>}
+      {held.value || restoring === 'done' ? (
         <a className="dk-Button" download="" href={model.stateUrl(file)}>
           {trans.__('Download from the sandbox')}
         </a>
+      ) : (
+        <TextButton
+          disabled={held.value === undefined || restoring === 'busy'}
+          title={trans.__('Repeats the steps that made it, if needed')}
+          onClick={restore}
+        >
+          {trans.__('Get it from the sandbox')}
+        </TextButton>
       )}
     </Placeholder>
   );
