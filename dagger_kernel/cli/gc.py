@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 
+from dagger_kernel.engines.local.trees import remove, usage
 from dagger_kernel.settings import Settings
 
 from . import output
@@ -36,14 +35,7 @@ def _remove(path: Path) -> int:
         return 0
     if not path.is_dir():
         return 0
-    size = 0
-    for folder, _folders, files in os.walk(path):
-        # Overlay layers hold directories that their owner may not enter; we own them.
-        os.chmod(folder, 0o700)
-        for name in files:
-            try:
-                size += os.lstat(os.path.join(folder, name)).st_blocks * 512
-            except FileNotFoundError:
-                continue
-    shutil.rmtree(path, ignore_errors=True)
+    # By descriptors: a cell that runs may put a link in a directory's place at any moment.
+    size = usage(path)
+    remove(path)
     return size

@@ -284,4 +284,28 @@ def test_a_deep_tree_has_no_hiding_place_for_bytes(tmp_path):
     assert (outside / "kept").exists()
 
 
+def test_collecting_follows_no_link(tmp_path):
+    """gc beside a running cell: a link in a directory's place must not lead chmod or unlink to the host's files."""
+    from dagger_kernel.cli.gc import _remove
+
+    outside, layers = tmp_path / "outside", tmp_path / "layers"
+    outside.mkdir(mode=0o755)
+    (outside / "kept").write_text("x")
+    (layers / "a" / "fs").mkdir(parents=True)
+    (layers / "a" / "fs" / "etc").symlink_to(outside)
+    (layers / "b").symlink_to(outside)
+    assert _remove(layers) > 0
+    assert not layers.exists()
+    assert (outside / "kept").read_text() == "x"
+    assert outside.stat().st_mode & 0o777 == 0o755
+
+
+def test_rooms_of_killed_processes_are_swept(tmp_path):
+    store = LayerStore(tmp_path)
+    old, new = store.new_room(), store.new_room()
+    os.utime(tmp_path / old, (0, 0))
+    assert store.sweep() == 1
+    assert os.listdir(tmp_path) == [new]
+
+
 __all__ = ["Attacker"]

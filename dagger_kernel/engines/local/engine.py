@@ -65,6 +65,7 @@ class LocalEngine(Engine):
         self._policies[base.digest] = Policy.of(self._settings, sources)
         self._roots[root_key(base.digest, base.runner_digest)] = base.digest
         self.layers.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        await asyncio.to_thread(self.layers.sweep)
         self._zygote(base)
         return base
 

@@ -19,6 +19,7 @@ import os
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -30,6 +31,7 @@ FANOUT = 16
 PARTS = ("home/sandbox", "tmp", ".dk")
 OPAQUE = "user.overlay.opaque"
 SETTLED = "settled"
+STALE_SECONDS = 2 * 86400.0
 NAME_DIGITS = 20
 """Hexadecimal digits of a key in a directory name (80 bits): overlay options must stay under one page."""
 
@@ -143,6 +145,20 @@ class LayerStore:
                 return
             self._evict(target.name)
         raise OSError(errno.EEXIST, "a damaged layer cannot be replaced", str(target))
+
+    def sweep(self, older_than: float = STALE_SECONDS) -> int:
+        """Remove rooms that killed processes left; return how many. No room lives so long."""
+        oldest, count = time.time() - older_than, 0
+        for name in os.listdir(self.root):
+            if name.startswith("room-"):
+                try:
+                    stale = os.lstat(self.root / name).st_mtime < oldest
+                except OSError:
+                    continue
+                if stale:
+                    remove(self.root / name)
+                    count += 1
+        return count
 
     def drop(self, room: str) -> None:
         """Remove a room that leaves nothing."""

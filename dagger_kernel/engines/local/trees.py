@@ -106,11 +106,12 @@ def _open_unlocked(name: str, directory: int) -> int | None:
         os.close(place)
 
 
-def usage(path: Path, most: int) -> int:
+def usage(path: Path, most: int | None = None) -> int:
     """Return the bytes that a tree takes on disk; stop counting once there are more than ``most``.
 
     Works while a sandbox writes in it, from descriptor to descriptor: what vanishes meanwhile is not counted.
-    A tree deeper than `DEPTH` counts as ``most + 1``: nothing can hide below.
+    A tree deeper than `DEPTH` counts as ``most + 1``, so that nothing can hide below (without ``most``, what
+    lies below is left out).
     """
     total = 0
     stack: list[tuple[int, Iterator[str]]] = []
@@ -120,7 +121,7 @@ def usage(path: Path, most: int) -> int:
 
     try:
         enter(os.open(path, DIRECTORY))
-        while stack and total <= most:
+        while stack and (most is None or total <= most):
             directory, names = stack[-1]
             name = next(names, None)
             if name is None:
@@ -131,6 +132,8 @@ def usage(path: Path, most: int) -> int:
                 total += info.st_blocks * 512 + NAME_BYTES
                 if stat.S_ISDIR(info.st_mode):
                     if len(stack) >= DEPTH:
+                        if most is None:
+                            continue
                         return most + 1
                     enter(os.open(name, DIRECTORY, dir_fd=directory))
     except OSError:
