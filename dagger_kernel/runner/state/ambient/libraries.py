@@ -19,13 +19,35 @@ class Warnings(Provider):
 
     def start(self) -> None:
         self._base = list(warnings.filters)
+        self._waiting: list[Any] = []
 
     def capture(self) -> Any:
         now = list(warnings.filters)
-        return now if now != self._base else None
+        if now == self._base and not self._waiting:
+            return None
+        return [self._named(entry) for entry in now] + self._waiting
+
+    @staticmethod
+    def _named(entry: Any) -> Any:
+        """Name a library's category: looking at a filter must not import the library."""
+        action, message, category, module, line = entry
+        place = (category.__module__, category.__qualname__)
+        found = getattr(sys.modules.get(place[0]), place[1], None)
+        named = place if found is category and place[0] != "__main__" else category
+        return (action, message, named, module, line)
 
     def restore(self, value: Any) -> None:
-        warnings.filters[:] = value  # type: ignore[index]
+        restored = []
+        for entry in value:
+            action, message, category, module, line = entry
+            if isinstance(category, tuple):
+                category = getattr(sys.modules.get(category[0]), category[1], None)
+                if category is None:
+                    # Its library is not loaded; importing it sets its filters anew.
+                    self._waiting.append(entry)
+                    continue
+            restored.append((action, message, category, module, line))
+        warnings.filters[:] = restored  # type: ignore[index]
         warnings._filters_mutated()  # type: ignore[attr-defined]
 
 
@@ -196,9 +218,19 @@ class Figures(Provider):
         pyplot = sys.modules["matplotlib.pyplot"]
         helpers = sys.modules["matplotlib._pylab_helpers"].Gcf
         for number, figure in value:
-            manager = helpers.figs.get(number)
-            if manager is not None and manager.canvas.figure is figure:
-                helpers.figs.move_to_end(number)
+            # A figure which was open registers itself while it is loaded, under a new number.
+            for other, manager in list(helpers.figs.items()):
+                if manager.canvas.figure is figure:
+                    del helpers.figs[other]
+                    manager.num = number
+                    helpers.figs[number] = manager
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        figure.number = number
+                    break
+            else:
+                manager = None
+            if manager is not None:
                 continue
             manager = pyplot._get_backend_mod().new_figure_manager_given_figure(number, figure)
             helpers._set_new_active_manager(manager)

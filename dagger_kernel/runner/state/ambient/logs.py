@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
+import sys
 from typing import Any
 
 from .base import Provider
+from .hooks import on_import
 
 
 class Logging(Provider):
@@ -17,6 +20,7 @@ class Logging(Provider):
 
     def start(self) -> None:
         self._base = self._now()
+        self._waiting: dict[str, Any] = {}
 
     @staticmethod
     def _loggers() -> dict[str, Any]:
@@ -53,9 +57,26 @@ class Logging(Provider):
                 for level, label in state.items():
                     logging.addLevelName(level, label)
             else:
-                logger = logging.getLogger(name) if name else logging.root
-                level, disabled, propagate, handlers, filters = state
-                logger.setLevel(level)
-                logger.disabled, logger.propagate = disabled, propagate
-                logger.handlers[:] = handlers
-                logger.filters[:] = filters
+                library = name.partition(".")[0]
+                if library and library not in sys.modules and _is_library(library):
+                    # It sets its loggers up when it is imported; what was changed comes after.
+                    self._waiting[name] = state
+                    on_import(library, lambda n=name: self._apply(n, self._waiting.pop(n)))
+                else:
+                    self._apply(name, state)
+
+    @staticmethod
+    def _apply(name: str, state: Any) -> None:
+        logger = logging.getLogger(name) if name else logging.root
+        level, disabled, propagate, handlers, filters = state
+        logger.setLevel(level)
+        logger.disabled, logger.propagate = disabled, propagate
+        logger.handlers[:] = handlers
+        logger.filters[:] = filters
+
+
+def _is_library(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError, AttributeError):
+        return False
