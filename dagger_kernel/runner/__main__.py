@@ -11,6 +11,7 @@ from .entry import serve
 from .protocol import EXIT_NO_STEP
 
 CONNECT_SECONDS = 30.0
+LINGER_SECONDS = 20.0
 
 
 def connect(path: str) -> socket.socket | None:
@@ -52,6 +53,7 @@ def main(argv: list[str] | None = None) -> int:
         home=options.home,
         is_init=options.init,
         preload=options.preload.split(),
+        linger=LINGER_SECONDS if options.socket else 0.0,
     )
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import select
 import signal
 import socket
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from .children import Child, spawn
 from .files import Files
+from .link import Link
 from .page import SharedPage
+from .protocol import ProtocolError
 from .supervisor import Supervisor
 
 PR_SET_DUMPABLE = 4
@@ -29,6 +34,7 @@ def serve(
     shell: Any = None,
     is_init: bool = False,
     preload: Sequence[str] = (),
+    linger: float = 0.0,
 ) -> int:
     """Serve one step.
 
@@ -46,6 +52,9 @@ def serve(
         Whether this process is the init of a pid namespace made for this step.
     preload
         Libraries to import while idle, when there is no warm shell.
+    linger
+        Seconds to wait, after the outcome, for the kernel's ``close``: Dagger's socket forwarding drops
+        what is on its way when the process ends.
 
     Returns
     -------
@@ -78,9 +87,23 @@ def serve(
         return spawn(run, [link.fileno()])
 
     try:
-        return Supervisor(link, nonce, start, files, is_init=is_init).run()
+        supervisor = Supervisor(link, nonce, start, files, is_init=is_init)
+        code = supervisor.run()
+        if code == 0 and linger:
+            see_off(supervisor.link, linger)
+        return code
     finally:
         link.close()
+
+
+def see_off(link: Link, seconds: float) -> None:
+    """Wait until the kernel says that it has the outcome."""
+    deadline = time.monotonic() + seconds
+    with contextlib.suppress(ProtocolError):
+        while not link.closed and (left := deadline - time.monotonic()) > 0:
+            select.select([link], [], [], left)
+            if any(head["type"] == "close" for head, _ in link.receive()):
+                return
 
 
 def hide_environment() -> None:

@@ -16,7 +16,8 @@ Kernel to runner
 ``comm``      ``msg_type, content, buffers`` (number of length-prefixed buffers in the body)
 ``ask``       ``id, kind, content``: ``complete`` (code, cursor_pos), ``inspect`` (code, cursor_pos,
               detail_level), ``is_complete`` (code), ``variables``; only before the step
-``close``     no step will come: exit with `EXIT_NO_STEP`, so that nothing is cached
+``close``     before the step: none will come, exit with `EXIT_NO_STEP`, so that nothing is cached; after
+              ``done``: it has arrived, exit
 
 Runner to kernel
 ----------------

@@ -47,3 +47,4 @@ async def _finish(link: Link) -> None:
     answer = await link.receive()
     if answer is None or answer[0]["type"] != "done":
         raise LinkError("The files did not arrive in the sandbox.")
+    link.send({"type": "close"})  # as a runner, the helper exits only when its answer has arrived

@@ -32,7 +32,7 @@ from .bases import Bases, Prepared
 from .chain import Ground
 from .cli import find_cli
 from .connection import Connection
-from .replay import Replay
+from .replay import Replay, evaluated
 from .room import DaggerRoom
 from .server import LinkServer, Visitor, host_path
 from .states import State, States
@@ -332,7 +332,7 @@ class DaggerEngine(Engine):
                 arrived.set_result(visitor)
 
         self._server.expect(nonce, take)
-        evaluation = asyncio.create_task(_evaluated(container))
+        evaluation = asyncio.create_task(evaluated(container))
         try:
             await asyncio.wait(
                 (evaluation, arrived), timeout=OPEN_SECONDS, return_when=asyncio.FIRST_COMPLETED
@@ -375,7 +375,3 @@ class DaggerEngine(Engine):
         self._states.put(
             State(key=key, parent_key=parent.key, position=position, kind="cell", container=settled)
         )
-
-
-async def _evaluated(container: dagger.Container) -> dagger.Container:
-    return await container.sync()

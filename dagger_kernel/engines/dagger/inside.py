@@ -430,6 +430,8 @@ def main(arguments: list[str]) -> int:
             else:
                 unpack("/", gather(wire))
             wire.send({"type": "done"})
+            wire.sock.settimeout(CONNECT_SECONDS)
+            wire.receive()  # "close": what is on its way when a process ends, Dagger drops
         except (OSError, ConnectionError) as error:
             print(f"{command}: {error!r}", file=sys.stderr)
             return LINK_LOST

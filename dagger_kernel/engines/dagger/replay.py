@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...errors import BlobError, DaggerKernelError, LinkError, ReplayError
+from ...errors import BlobError, DaggerKernelError, LinkError, ReplayError, StorageFullError
 from ..base import BlobSource, ChainStep, Progress, Replayed
 from ..replay import Recorder
 from . import faults
@@ -57,6 +57,7 @@ class Replay:
         self._last = 0  # position of the latest one
         self._deliveries: set[asyncio.Task[None]] = set()
         self._failure: Exception | None = None
+        self._trouble = asyncio.Event()
 
     async def run(self, root: State) -> State:
         """Return the state after the chain's last step.
@@ -112,8 +113,7 @@ class Replay:
         for attempt in range(1, PATIENCE + 1):
             self._expect(made, steps)
             try:
-                synced = await container.sync()
-                await asyncio.gather(*self._deliveries)
+                synced = await self._sync(container)
             except Exception as error:
                 failure = await self._settle(error)
                 # A repeated step may be tried again: nothing outside depends on it yet.
@@ -128,14 +128,30 @@ class Replay:
                     task.cancel()
         raise AssertionError("unreachable")
 
+    async def _sync(self, container: dagger.Container) -> dagger.Container:
+        """Evaluate; give up when a delivery fails: its exec would wait for ever."""
+        evaluation = asyncio.create_task(evaluated(container))
+        trouble = asyncio.create_task(self._trouble.wait())
+        try:
+            await asyncio.wait((evaluation, trouble), return_when=asyncio.FIRST_COMPLETED)
+            if not evaluation.done():
+                raise LinkError("A step could not be delivered.")
+            synced = await evaluation
+            await asyncio.gather(*self._deliveries)
+        finally:
+            for task in (evaluation, trouble):
+                task.cancel()
+            await asyncio.gather(evaluation, trouble, return_exceptions=True)
+        return synced
+
     async def _settle(self, error: Exception) -> DaggerKernelError:
         """Return what the failed evaluation means."""
         await asyncio.gather(*self._deliveries, return_exceptions=True)
         failure, self._failure = self._failure, None
-        if isinstance(failure, BlobError):
+        self._trouble.clear()
+        if isinstance(failure, (BlobError, StorageFullError)):
             return failure
-        if isinstance(failure, LinkError):
-            error = failure
+        error = failure or error
         if faults.exit_code(error) is None and not isinstance(error, LinkError):
             translated = faults.translate(error, "replaying")
             if faults.broke(error) or not hasattr(translated, "engine"):
@@ -170,8 +186,9 @@ class Replay:
             elif step.layer is not None:
                 await send_archive(visitor.link, step.layer, self._blobs)
         except Exception as error:
+            # Told by whoever evaluates; a step whose exec succeeded all the same has its state.
             self._failure = error
-            raise
+            self._trouble.set()
         finally:
             visitor.link.close()
 
@@ -184,3 +201,8 @@ class Replay:
             await room.close()
             raise
         self._replayed(step, outcome, recorder.frames)
+
+
+async def evaluated(container: dagger.Container) -> dagger.Container:
+    """Return the container, evaluated: a coroutine, which the SDK's awaitables are not."""
+    return await container.sync()

@@ -58,7 +58,7 @@ class DaggerRoom(LinkRoom):
         patience = wall + SILENCE_SECONDS if wall else None
         try:
             async with asyncio.timeout(patience):
-                return await super().run(request, handler)
+                outcome = await super().run(request, handler)
         except RoomLostError as error:
             raise await self._explained(error) from error
         except TimeoutError:
@@ -67,6 +67,8 @@ class DaggerRoom(LinkRoom):
                 engine=faults.NAME,
                 started=True,
             ) from None
+        self._link.send({"type": "close"})  # the runner waits for it: it may exit now
+        return outcome
 
     async def commit(self, key: str) -> None:
         """Wait for the exec's end and keep its container as the state of a key."""
@@ -106,11 +108,16 @@ class DaggerRoom(LinkRoom):
         if not self._evaluation.done() or self._evaluation.cancelled():
             return lost
         error = self._evaluation.exception()
-        if error is None or faults.exit_code(error) is not None:
+        if error is None:
             return lost
-        why = faults.translate(error, "while the cell ran")
+        code = faults.exit_code(error)
+        if code is None:
+            why = faults.translate(error, "while the cell ran").what
+        else:
+            words = faults.brief(str(getattr(error, "stderr", "")))
+            why = f"Its runner ended with exit code {code}. {words}".strip()
         return RoomLostError(
-            f"The sandbox ended without a result. {why.what}",
+            f"The sandbox ended without a result. {why}",
             engine=faults.NAME,
             started=lost.started,
         )
@@ -120,6 +127,12 @@ class RepeatRoom(LinkRoom):
     """A replayed step's end of the link; the chain's evaluation keeps its state."""
 
     engine_name = faults.NAME
+
+    async def run(self, request: dict[str, Any], handler: StepHandler) -> Outcome:
+        """Deliver the step; let the runner exit once its outcome is here."""
+        outcome = await super().run(request, handler)
+        self._link.send({"type": "close"})
+        return outcome
 
     async def commit(self, key: str) -> None:
         """Do nothing."""

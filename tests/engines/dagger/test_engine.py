@@ -12,7 +12,7 @@ import pytest
 from dagger_kernel.engines.base import PutFile
 from dagger_kernel.engines.dagger import DaggerEngine, chain
 from dagger_kernel.engines.replay import Recorder
-from dagger_kernel.errors import DaggerKernelError, RoomLostError
+from dagger_kernel.errors import BlobError, DaggerKernelError, RoomLostError
 from dagger_kernel.log import open_log
 from dagger_kernel.settings import Settings
 from dagger_kernel.steps import fresh_nonce
@@ -238,3 +238,14 @@ async def test_a_killed_engine_loses_nothing(kernel):
     await asyncio.to_thread(subprocess.run, START, shell=True, check=True, capture_output=True)
     _, frames = await one.cell("print(x, open('f').read())")
     assert text(frames) == "[1, 2] kept\n"
+
+
+async def test_a_missing_upload_is_told_and_does_not_hang(kernel):
+    one = await kernel()
+    await one.cell("x = 1")
+    one.put("upload", files=(PutFile(path="a", blob="0" * 64, size=1),))
+    with pytest.raises(BlobError):
+        await asyncio.wait_for(repeated(one), 60)
+    one.chain.pop()
+    _, frames = await one.cell("print(x)")
+    assert text(frames) == "1\n"
