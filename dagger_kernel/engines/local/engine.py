@@ -156,8 +156,12 @@ class LocalEngine(Engine):
         return {
             "engine": self.name,
             "available": found.available,
-            "reasons": [found.reason] if found.reason else [],
-            "remedies": [found.remedy] if found.remedy else [],
+            "reasons": [reason for reason in (found.reason, seccomp.missing()) if reason],
+            "remedies": [
+                *([found.remedy] if found.remedy else []),
+                *([seccomp.REMEDY] if seccomp.missing() else []),
+            ],
+            "system_calls": "unfiltered" if seccomp.missing() else "filtered",
             "python": interpreter.version,
             "interpreter": interpreter.executable,
             "base": current,
