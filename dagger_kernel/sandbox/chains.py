@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from ..engines.base import ChainStep, PutFile
-from ..steps import Kind, Result, Status, Step, root_key
+from ..steps import Kind, Result, Step, root_key
 
-REPEATED = (Status.OK, Status.ERROR)
+REPEATED = ("ok", "error")
+
+
+def repeats(status: str, usage: dict[str, Any]) -> bool:
+    """Whether running a step again does the same: not after a limit, nor after an interrupt.
+
+    A cell may catch its interrupt and end well; when it came cannot be repeated either.
+    """
+    return status in REPEATED and not usage.get("interrupts")
 
 
 def cell_request(step: Step) -> dict[str, Any]:
@@ -41,7 +49,7 @@ def chain_step(step: Step, result: Result | None, parent_key: str) -> ChainStep 
             for f in step.payload.get("files", [])
         )
         return ChainStep(kind="upload", files=files, **common)
-    if step.kind is Kind.CELL and result.status in REPEATED:
+    if step.kind is Kind.CELL and repeats(result.status, result.usage):
         request = cell_request(step) | {"answers": result.answers}
         return ChainStep(kind="cell", request=request, **common)
     return ChainStep(kind="layer", layer=result.layer, **common)

@@ -12,8 +12,9 @@ from typing import Any
 
 from ..engines.base import Outcome
 from ..log import LogStore
-from ..steps import Result, Status, Step
+from ..steps import Result, Step
 from .cell import Cell, ExportedFile, StepListener
+from .chains import repeats
 
 KINDS = {"display_data": "display", "execute_result": "result"}
 
@@ -37,8 +38,8 @@ def take_recorded(log: LogStore, step: Step) -> tuple[Step, Result] | None:
     origin, recorded = found if found is not None else (step, None)
     if recorded is None:
         return None
-    repeats = recorded.status in (Status.OK, Status.ERROR) and not recorded.answers
-    if not repeats or origin.payload.get("secrets"):
+    repeated = repeats(recorded.status, recorded.usage) and not recorded.answers
+    if not repeated or origin.payload.get("secrets"):
         return None
     step = replace(step, id=uuid.uuid4().hex, payload={**step.payload, "reused": origin.id})
     step = log.append(step)

@@ -12,7 +12,7 @@ from ..log import LogStore
 from ..settings import Settings, maximum_limits
 from ..steps import Kind, Limits, Result, Status, Step, child_key, content_nonce
 from .cell import Cell, CellResult, SilentListener, StepListener
-from .chains import cell_request
+from .chains import cell_request, repeats
 from .history import rewind
 from .logbook import Logbook
 from .reuse import content_of, files_of, may_share, outcome_of, take_recorded, tell
@@ -21,8 +21,6 @@ from .running import RunningStep
 from .tip import Tip
 from .turn import Turn
 from .uploads import Uploaded, upload_files
-
-REPEATABLE = (Status.OK, Status.ERROR)
 
 
 class SandboxSession:
@@ -158,7 +156,7 @@ class SandboxSession:
         try:
             running.tell_refused(outcome.usage.get("hosts", {}))
             files, exported = await self._logbook.call(running.store_files, self._log.blobs)
-            repeatable = outcome.status in REPEATABLE
+            repeatable = repeats(outcome.status, outcome.usage)
             layer = None if repeatable else await self._keep_layer(room, step, running)
             result = running.result(step, outcome, files, layer)
             result = await self._logbook.call(self._log.finish, result)

@@ -127,3 +127,26 @@ async def test_kill_9_of_the_process_loses_nothing_acknowledged(opening, moment)
     steps = await session.steps()
     unfinished = [step.seq for step, result in steps if result is None]
     assert unfinished == ([2] if moment == "running" else [])
+
+
+async def test_a_step_that_caught_its_interrupt_is_not_repeated(opening):
+    import asyncio
+
+    first = await opening()
+    listener = Listener()
+    source = (
+        "import time\n"
+        "try:\n    print('go', flush=True); time.sleep(600)\n"
+        "except KeyboardInterrupt:\n    x = 'caught'; print(x)"
+    )
+    running = asyncio.create_task(run_source(first, source, listener))
+    while "go" not in listener.text:
+        await asyncio.sleep(0.02)
+    await first.interrupt()
+    done = await running
+    assert done.result.status == "ok"
+    assert done.result.layer is not None
+    await first.close()
+    shutil.rmtree(opening.data_dir / "layers")
+    again = await opening(first.id)
+    assert await text_of(again, "print(x)") == "caught\n"
