@@ -30,7 +30,7 @@ class SessionHolder:
         self._environ = os.environ if environ is None else environ
         self._session: SandboxSession | None = None
         self._lock = asyncio.Lock()
-        self._closed = False
+        self._ending: asyncio.Future[None] | None = None
 
     @property
     def current(self) -> SandboxSession | None:
@@ -88,17 +88,20 @@ class SessionHolder:
 
     async def end(self, *, restart: bool) -> None:
         """Close the session; on a notebook's Restart the next start begins a new sandbox."""
-        if self._closed:
-            return
-        self._closed = True
+        if self._ending is None:
+            self._ending = asyncio.ensure_future(self._end(restart=restart))
+        # A second signal waits for the same end instead of cutting it short.
+        await asyncio.shield(self._ending)
+
+    async def _end(self, *, restart: bool) -> None:
         session = self._session
         if session is None:
             if not (restart and self.notebook):
                 return
             session = await self.get()
-        # A sandbox the user named in the environment stays the one to continue.
-        named = bool(self._environ.get("DAGGER_KERNEL_SANDBOX"))
-        await session.end(restart=restart and bool(self.notebook) and not named)
+        # A sandbox the user named in the settings stays the one to continue.
+        if restart and self.notebook and session.id != session.settings.sandbox:
+            await session.end(restart=True)
         await session.close()
 
 
