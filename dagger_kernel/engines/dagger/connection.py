@@ -19,7 +19,7 @@ from .cli import SessionProcess
 if TYPE_CHECKING:
     import dagger
 
-PREFIX = "dagger-kernel-"
+PREFIX = "dagger-kernel-link-"
 LOCK = "lock"
 MAX_ROOT = 60
 """The address of a Unix socket has 107 bytes."""
