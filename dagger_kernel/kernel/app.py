@@ -10,7 +10,7 @@ from typing import Any
 from ipykernel.kernelapp import IPKernelApp
 from traitlets import default
 
-from .kernel import DaggerKernel
+from .kernel import SHUTDOWN_SECONDS, DaggerKernel
 
 
 class DaggerKernelApp(IPKernelApp):
@@ -68,6 +68,9 @@ class DaggerKernelApp(IPKernelApp):
         loop.add_signal_handler(signal.SIGINT, kernel.interrupt)
         loop.add_signal_handler(signal.SIGTERM, lambda: asyncio.ensure_future(self._terminate()))
         super().start()
+        if kernel.shutting_down:
+            # The control thread still publishes the last idle; the sockets close behind it.
+            self.control_thread.join(SHUTDOWN_SECONDS)
 
     async def _terminate(self) -> None:
         try:

@@ -229,6 +229,11 @@ class DaggerKernel(ProtocolKernel):
         parent["content"] = {"restart": False, **content}
         await super().shutdown_request(stream, ident, parent)
 
+    @property
+    def shutting_down(self) -> bool:
+        """Whether a client asked for the end."""
+        return self._shutdown_message is not None
+
     async def do_shutdown(self, restart: bool) -> dict[str, Any]:
         """Close the sandbox's session, within the time jupyter_client gives."""
         try:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
 import pytest
-from jupyter_client import BlockingKernelClient
-from jupyter_client.manager import KernelManager
 
 HERE = Path(__file__).parent
 REPO = HERE.parents[1]
 sys.path.insert(0, str(HERE))
 
-from client import Client  # noqa: E402
+from kernel_client import Kernels  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -50,49 +47,6 @@ def jupyter_environment(kernelspecs, tmp_path_factory):
     patch.delenv("JPY_SESSION_NAME", raising=False)
     yield
     patch.undo()
-
-
-class Kernels:
-    """Starts kernels and ends them."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.started = []
-
-    def start(self, name="scripted", **env):
-        """Start a kernel; return a client with the manager and the process's output."""
-        log = (self.folder / f"kernel-{len(self.started)}.log").open("w+b")
-        manager = KernelManager(kernel_name=name)
-        manager.start_kernel(
-            cwd=str(self.folder), env={**os.environ, **env}, stdout=log, stderr=log
-        )
-        client = Client(manager.client())
-        client.manager, client.log = manager, log
-        self.started.append(client)
-        client.kc.start_channels()
-        client.kc.wait_for_ready(timeout=60)
-        return client
-
-    def connect(self, client):
-        """Return a second, independent client of a kernel."""
-        kc = BlockingKernelClient(connection_file=client.manager.connection_file)
-        kc.load_connection_file()
-        second = Client(kc)
-        second.manager = second.log = None
-        self.started.append(second)
-        kc.start_channels()
-        kc.wait_for_ready(timeout=60)
-        return second
-
-    def end(self):
-        """End all of them."""
-        for client in self.started:
-            client.kc.stop_channels()
-            client.kc.context.term()
-            if client.manager is not None:
-                client.manager.shutdown_kernel(now=True)
-                client.manager.cleanup_resources()
-                client.log.close()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("data_dir")
 @pytest.fixture(scope="module")
 def python(data_dir, jupyter_environment, tmp_path_factory):
     """One Python kernel for the tests that may share a sandbox."""
-    from conftest import Kernels
+    from kernel_client import Kernels
 
     kernels = Kernels(tmp_path_factory.mktemp("python"))
     yield kernels.start("dagger")
@@ -223,10 +223,13 @@ def test_a_missing_sandbox_is_one_clear_error(kernels):
     assert got.enames == ["SandboxNotFoundError"]
 
 
-def test_ipc_transport(kernels, jupyter_environment, tmp_path):
+@pytest.mark.parametrize("options", [{"transport": "ipc"}, {"transport_encryption": "required"}])
+def test_other_transports(jupyter_environment, tmp_path, options):
     from jupyter_client.manager import KernelManager
 
-    manager = KernelManager(kernel_name="dagger", transport="ipc", ip=str(tmp_path / "k"))
+    if "transport" in options:
+        options = {**options, "ip": str(tmp_path / "k")}
+    manager = KernelManager(kernel_name="dagger", **options)
     manager.start_kernel(cwd=str(tmp_path))
     kc = manager.client()
     kc.start_channels()

@@ -5,7 +5,7 @@ was received, error paths included.
 """
 
 import pytest
-from schemas import IOPUB, OK_REPLIES
+from kernel_schemas import IOPUB, OK_REPLIES
 
 pytestmark = pytest.mark.usefixtures("data_dir")
 
