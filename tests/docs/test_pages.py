@@ -55,7 +55,7 @@ def test_no_committed_file_names_a_machine():
         "py" + "pi.org",
         "pythonhosted" + ".org",
         "registry.npm" + "js",
-        "/ro" + "ot/.",
+        "/ro" + "ot/.py",
     ]
     found = []
     for name in names:
