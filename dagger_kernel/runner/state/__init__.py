@@ -9,4 +9,15 @@ from .errors import ManifestError, StateLostError
 from .inspect import read_manifest
 from .session import StateSession
 
-__all__ = ["ManifestError", "StateLostError", "StateSession", "read_manifest"]
+__all__ = ["ManifestError", "StateLostError", "StateSession", "prime", "read_manifest"]
+
+
+def prime() -> None:
+    """Prepare a process which will be forked for many cells; changes nothing in it."""
+    from importlib import import_module
+
+    for name in ("deep", "memory", "reducers", "trial", "ambient.shell"):
+        import_module(f"{__name__}.{name}")
+    from .ambient.shell import prime as prime_shell
+
+    prime_shell()

@@ -184,12 +184,3 @@ def is_linkable(kind: type) -> bool:
             or any(b.__name__ in ("dtype", "ExtensionDtype", "Enum") for b in kind.__mro__)
         )
     return found
-
-
-def shared_ids(memo: dict[int, tuple[int, Any]], exempt: set[int]) -> list[int]:
-    """Ids of the objects in a pickler's memo through which two variables may be linked."""
-    return [
-        number
-        for number, (_, value) in memo.items()
-        if is_linkable(type(value)) and number not in exempt
-    ]

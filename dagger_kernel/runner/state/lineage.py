@@ -75,9 +75,7 @@ def recompute_plan(root: str | os.PathLike[str], name: str) -> list[dict[str, An
     return plan
 
 
-def open_inputs(
-    root: str | os.PathLike[str], at: str, namespace: dict[str, Any]
-) -> StateSession:
+def open_inputs(root: str | os.PathLike[str], at: str, namespace: dict[str, Any]) -> StateSession:
     """Make a scratch namespace show the variables as they were before a step.
 
     Parameters

@@ -8,6 +8,7 @@ by importing it again would break all three.
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import sys
 import sysconfig
@@ -38,9 +39,21 @@ def library_roots() -> tuple[str, ...]:
     return tuple(os.path.realpath(path) + os.sep for path in found if path and path != "/")
 
 
-def user_modules(before: set[str]) -> set[str]:
-    """Names of the modules imported since, which belong to the user."""
-    new = sys.modules.keys() - before - {MODULE, "__main__", "__mp_main__"}
+def last_module() -> str:
+    """Name of the module imported last; the table of modules is in order of import.
+
+    A copy of the table would touch, and so unshare, memory which forks share.
+    """
+    return next(reversed(sys.modules), "")
+
+
+def user_modules(last: str) -> set[str]:
+    """Names of the modules imported since `last`, which belong to the user."""
+    try:
+        new = set(itertools.takewhile(lambda name: name != last, reversed(sys.modules)))
+    except RuntimeError:  # a thread imports something meanwhile
+        new = set(sys.modules)
+    new -= {MODULE, "__main__", "__mp_main__"}
     if not new:
         return set()
     roots = library_roots()

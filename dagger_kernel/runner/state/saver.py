@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .dumping import Dump, Dumper
-from .graph import NAMED, Groups, cycles
+from .graph import NAMED, Groups, cycles, is_linkable
 from .lost import LostObject, lost_details
 from .manifest import Buffer, Component, Manifest, NameEntry
-from .memory import MAX_EXTENTS
 from .pickler import type_label
 from .store import digest
 from .trial import try_loading, untried
@@ -58,6 +57,7 @@ class Saver:
         self._store = store
         self._dumper = Dumper(loader.registry, exposed=exposed)
         self._dumps: dict[str, Dump] = {}
+        self._placed: dict[tuple[int, int], Buffer] = {}
         self._cids: tuple[object, dict[str, str]] = (None, {})
 
     def save(
@@ -229,18 +229,24 @@ class Saver:
     def _group(self) -> list[list[str]]:
         """Sets of nodes to save together: linked by sharing, or referring to each other."""
         groups = Groups()
-        sharers: dict[int, list[str]] = {}
-        seen: set[int] = set()  # ids of what somebody may write to in place
-        for key, dump in self._dumps.items():
+        for key in self._dumps:
             groups.find(key)
-            for number in dump.shared:
-                sharers.setdefault(number, []).append(key)
-                if number not in dump.pickler.copy_on_write:
-                    seen.add(number)
-        for number in seen:
-            one, *others = sharers[number]
-            for other in others:
-                groups.union(one, other)
+        first: dict[int, str] = {}
+        sharers: dict[int, list[str]] = {}
+        for key, dump in sorted(self._dumps.items(), key=lambda item: len(item[1].reached)):
+            # Set operations run in C: only what two dumps both reached is looked at one by one.
+            common = first.keys() & dump.reached.keys()
+            for number in common:
+                sharers.setdefault(number, [first[number]]).append(key)
+            first.update(dict.fromkeys(dump.reached.keys() - common, key))
+        for number, everyone in sharers.items():
+            keys = [key for key in everyone if number not in self._dumps[key].exempt]
+            if len(keys) < 2 or not is_linkable(type(self._dumps[keys[0]].reached[number])):
+                continue
+            if all(number in self._dumps[key].pickler.copy_on_write for key in keys):
+                continue  # nobody writes to it in place
+            for key in keys[1:]:
+                groups.union(keys[0], key)
         while True:
             edges: dict[str, set[str]] = {}
             for key, dump in self._dumps.items():
@@ -309,11 +315,19 @@ class Saver:
             and self._store.read((candidate.file, candidate.offset, candidate.length)) == view
         ):
             return candidate
-        file, offset, length = self._store.put(view, aligned=True)
-        return Buffer(file, offset, length)
+        from .memory import address_of
+
+        # Two variables may hold one memory, each with its own pickle: it is hashed once.
+        place = (address_of(view), view.nbytes)
+        if place not in self._placed:
+            self._placed[place] = Buffer(*self._store.put(view, aligned=True))
+        found = self._placed[place]
+        return Buffer(found.file, found.offset, found.length)
 
     def _delta(self, view: memoryview, known: Buffer) -> Buffer:
         """Store only the pages of a mapped buffer which were written."""
+        from .memory import MAX_EXTENTS
+
         ranges = self._loader.memory.written(view, known)
         if not ranges:
             return known

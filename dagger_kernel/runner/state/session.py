@@ -18,7 +18,7 @@ from .inspect import describe_manifest
 from .loader import Loader
 from .lost import LostObject
 from .manifest import Manifest, load_manifest
-from .modules import SavedModules, user_modules
+from .modules import SavedModules, last_module, user_modules
 from .saver import Outcome, Saver
 from .static import needs_of_code, needs_of_source
 from .store import BlobStore
@@ -63,7 +63,7 @@ class StateSession:
         """Set to make :meth:`warm` stop before its next import."""
         self._store = BlobStore(self.root)
         self._base: dict[str, Any] = {}
-        self._modules_before: set[str] = set()
+        self._last_module = ""
         self._assigned: set[str] = set()
         self._manifest = Manifest()
         self._manifest_name = ""
@@ -88,7 +88,7 @@ class StateSession:
         for name in self._manifest.names:
             # A variable may be named like something the shell put there.
             self.namespace.pop(name, None)
-        self._modules_before = set(sys.modules)
+        self._last_module = last_module()
         registry = Registry(self.namespace)
         registry.sequence = self._manifest.sequence + 1
         self._loader = Loader(self._manifest, self._store, registry, self._bind)
@@ -296,7 +296,7 @@ class StateSession:
             if name not in self.namespace and loader.component_of.get(entry.key) in loader.loaded
         }
         assert self._ambient is not None
-        loader.registry.managed_modules |= user_modules(self._modules_before)
+        loader.registry.managed_modules |= user_modules(self._last_module)
         plain, nodes = self._ambient.capture(loader.values)
         outcome = Saver(loader, self._store, exposed=loader.exposed).save(
             names, nodes, self.cell, gone

@@ -55,13 +55,24 @@ def test_libraries_are_not_imported_for_their_options(engines, tmp_path):
     from .harness import Notebook
 
     notebook = Notebook(engines("bare"), tmp_path)
-    notebook.run("import matplotlib; matplotlib.rcParams['lines.linewidth'] = 7; import numpy as np; np.random.seed(1); a = np.random.rand()")
-    assert notebook.run("import sys; print('numpy' in sys.modules, 'matplotlib' in sys.modules)")["stdout"] == "False False\n"
-    outcome = notebook.run("import numpy, matplotlib; print(numpy.random.rand(), matplotlib.rcParams['lines.linewidth'])")
+    notebook.run(
+        "import matplotlib; matplotlib.rcParams['lines.linewidth'] = 7; import numpy as np; np.random.seed(1); a = np.random.rand()"
+    )
+    assert (
+        notebook.run("import sys; print('numpy' in sys.modules, 'matplotlib' in sys.modules)")[
+            "stdout"
+        ]
+        == "False False\n"
+    )
+    outcome = notebook.run(
+        "import numpy, matplotlib; print(numpy.random.rand(), matplotlib.rcParams['lines.linewidth'])"
+    )
     assert outcome["stdout"] == "0.7203244934421581 7.0\n"
 
 
 def test_a_broken_setting_costs_nothing_else(notebook):
-    outcome = notebook.run("import logging, socket\nlogging.root.handlers.append(socket.socket()); x = 1\nlogging.root.setLevel(5)")
+    outcome = notebook.run(
+        "import logging, socket\nlogging.root.handlers.append(socket.socket()); x = 1\nlogging.root.setLevel(5)"
+    )
     assert "error" not in outcome["report"]
     assert notebook.run("print(x)")["stdout"].startswith("1")

@@ -20,7 +20,9 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 14), reason="not known for this interpreter: reported lost")
+@pytest.mark.skipif(
+    sys.version_info >= (3, 14), reason="not known for this interpreter: reported lost"
+)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_generators_go_on(program, engines, tmp_path):
     from .harness import Notebook

@@ -14,14 +14,23 @@ def test_reads_and_writes_of_each_step(notebook):
 
 
 def test_a_plan_starts_where_the_variable_was_bound(notebook):
-    notebook.run_all(["n = 3", "import socket; s = socket.socket()", "n = 4", "x = s if False else 0\ntry: s\nexcept Exception: pass"])
+    notebook.run_all(
+        [
+            "n = 3",
+            "import socket; s = socket.socket()",
+            "n = 4",
+            "x = s if False else 0\ntry: s\nexcept Exception: pass",
+        ]
+    )
     plan = recompute_plan(notebook.root, "s")
     assert [entry["cell"] for entry in plan] == [2, 4]
     assert recompute_plan(notebook.root, "n")[0]["cell"] == 3
 
 
 def test_a_cell_runs_again_on_what_it_saw(notebook):
-    notebook.run_all(["n = 3; data = list(range(n))", "total = sum(data)", "data.append(100); n = 9"])
+    notebook.run_all(
+        ["n = 3; data = list(range(n))", "total = sum(data)", "data.append(100); n = 9"]
+    )
     at = recompute_plan(notebook.root, "total")[0]["at"]
     outcome = notebook.run(
         "from dagger_kernel_runner.state.lineage import open_inputs\n"

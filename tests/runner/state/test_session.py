@@ -34,7 +34,11 @@ def test_files_are_only_ever_added(warm_notebook):
 
 
 def test_equal_cells_write_equal_states(engines, tmp_path):
-    cells = ["import numpy as np, random; r = random.random(); n = np.random.rand(3)", "def f(): return r", "d = {'f': f, 's': {1, 2}}"]
+    cells = [
+        "import numpy as np, random; r = random.random(); n = np.random.rand(3)",
+        "def f(): return r",
+        "d = {'f': f, 's': {1, 2}}",
+    ]
     found = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -47,7 +51,9 @@ def test_equal_cells_write_equal_states(engines, tmp_path):
 
 
 def test_untouched_variables_cost_nothing(warm_notebook):
-    warm_notebook.run("import pandas as pd, numpy as np; df = pd.DataFrame(np.zeros((400_000, 4))); x = 0")
+    warm_notebook.run(
+        "import pandas as pd, numpy as np; df = pd.DataFrame(np.zeros((400_000, 4))); x = 0"
+    )
     report = warm_notebook.run("x += 1")["report"]
     assert report["loaded"] == ["x"]
     assert report["bytes_written"] < 4096
@@ -71,7 +77,10 @@ def test_many_writes_are_folded_into_a_new_base(warm_notebook):
     warm_notebook.run("import numpy as np; a = np.zeros(1_000_000)")
     for number in range(3):
         warm_notebook.run(f"a[{number}::4_000] = {number + 1}")
-    assert warm_notebook.run("print(a.sum(), a[4_000], a[4_001], a[4_002])")["stdout"] == "1500.0 1.0 2.0 3.0\n"
+    assert (
+        warm_notebook.run("print(a.sum(), a[4_000], a[4_001], a[4_002])")["stdout"]
+        == "1500.0 1.0 2.0 3.0\n"
+    )
 
 
 def test_changes_are_found_where_pagemap_is_hidden(warm_notebook):
@@ -89,7 +98,9 @@ def test_changes_are_found_where_pagemap_is_hidden(warm_notebook):
 def test_report_lists_what_happened(notebook):
     report = notebook.run("a = 1; b = [a]; import socket; s = socket.socket()")["report"]
     assert {"a", "b", "s"} <= set(report["saved"])
-    assert [(e["name"], e["type"], e["cell"], e["new"]) for e in report["lost"]] == [("s", "socket.socket", 1, True)]
+    assert [(e["name"], e["type"], e["cell"], e["new"]) for e in report["lost"]] == [
+        ("s", "socket.socket", 1, True)
+    ]
     report = notebook.run("b.append(2); del a")["report"]
     assert "b" in report["saved"]
     assert report["deleted"] == ["a"]
@@ -153,7 +164,10 @@ def test_unseeded_random_streams_depend_on_the_step_only(engines, tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         notebook = Notebook(engines("zygote"), tmp_path / name)
-        cells = ["import random, numpy as np\nprint(random.random(), np.random.rand())", "print(random.random(), np.random.rand())"]
+        cells = [
+            "import random, numpy as np\nprint(random.random(), np.random.rand())",
+            "print(random.random(), np.random.rand())",
+        ]
         outputs.append([o["stdout"] for o in notebook.run_all(cells)])
     assert outputs[0] == outputs[1]
     assert outputs[0][0] != outputs[0][1]
@@ -169,17 +183,24 @@ def test_magics_that_clear_the_namespace(notebook):
 
 
 def test_frames_read_by_libraries(warm_notebook):
-    warm_notebook.run("import pandas as pd; df = pd.DataFrame({'a': [1, 5, 9]}); limit = 4; low = 2\nq = 'a > @limit'\ndef find(n): return df.query(f'a > @{n}')")
+    warm_notebook.run(
+        "import pandas as pd; df = pd.DataFrame({'a': [1, 5, 9]}); limit = 4; low = 2\nq = 'a > @limit'\ndef find(n): return df.query(f'a > @{n}')"
+    )
     assert warm_notebook.run("print(len(df.query('a > @limit')))")["stdout"] == "2\n"
     assert warm_notebook.run("print(len(df.query(q)))")["stdout"] == "2\n"
     assert warm_notebook.run("print(pd.eval('limit + low'))")["stdout"] == "6\n"
-    assert warm_notebook.run("text = f'{limit}'; print('{limit}'.format(**globals()), text)")["stdout"] == "4 4\n"
+    assert (
+        warm_notebook.run("text = f'{limit}'; print('{limit}'.format(**globals()), text)")["stdout"]
+        == "4 4\n"
+    )
     assert warm_notebook.run("!echo $limit {low}")["stdout"].split() == ["4", "2"]
 
 
 def test_a_cell_sees_no_variables_where_python_would_not(notebook):
     notebook.run("secret = 1")
-    outcome = notebook.run("try:\n    exec('secret', {})\nexcept NameError: print('no')\ntry:\n    eval('secret', {'x': 1})\nexcept NameError: print('no')")
+    outcome = notebook.run(
+        "try:\n    exec('secret', {})\nexcept NameError: print('no')\ntry:\n    eval('secret', {'x': 1})\nexcept NameError: print('no')"
+    )
     assert outcome["stdout"] == "no\nno\n"
 
 
@@ -188,7 +209,9 @@ def test_reading_from_outside_unpickles_nothing(notebook, tmp_path):
 
     marker = tmp_path / "executed"
     notebook.run(
-        "import os\nclass Evil:\n    def __reduce__(self): return (os.system, ('touch " + str(marker) + "',))\n"
+        "import os\nclass Evil:\n    def __reduce__(self): return (os.system, ('touch "
+        + str(marker)
+        + "',))\n"
         "import pickle; data = pickle.dumps(Evil()); x = [1]; df = {'a': 2}"
     )
     marker.unlink(missing_ok=True)
@@ -247,7 +270,9 @@ def test_a_damaged_state_directory_does_not_stop_the_cell(notebook):
 def test_inspect_on_the_command_line(notebook):
     notebook.run("x = [1]")
     command = [sys.executable, "-m", "dagger_kernel.runner.state.inspect", str(notebook.root)]
-    found = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3], check=True)
+    found = subprocess.run(
+        command, capture_output=True, text=True, cwd=Path(__file__).parents[3], check=True
+    )
     assert json.loads(found.stdout)["variables"][0]["name"] == "x"
 
 
@@ -263,5 +288,12 @@ def test_the_package_imports_only_the_standard_library():
     import tempfile
 
     with tempfile.TemporaryDirectory() as place:
-        found = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, cwd=place, check=True, env={"PATH": os.environ["PATH"]})
+        found = subprocess.run(
+            [sys.executable, "-c", source],
+            capture_output=True,
+            text=True,
+            cwd=place,
+            check=True,
+            env={"PATH": os.environ["PATH"]},
+        )
     assert found.stdout.strip() == "[]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import logging
 import sys
@@ -61,9 +62,12 @@ class Logging(Provider):
                 if library and library not in sys.modules and _is_library(library):
                     # It sets its loggers up when it is imported; what was changed comes after.
                     self._waiting[name] = state
-                    on_import(library, lambda n=name: self._apply(n, self._waiting.pop(n)))
+                    on_import(library, functools.partial(self._apply_later, name))
                 else:
                     self._apply(name, state)
+
+    def _apply_later(self, name: str) -> None:
+        self._apply(name, self._waiting.pop(name))
 
     @staticmethod
     def _apply(name: str, state: Any) -> None:

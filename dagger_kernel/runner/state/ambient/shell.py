@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from ..reducers.instances import per_class
 from .base import Provider
 
 if TYPE_CHECKING:
@@ -15,17 +15,23 @@ _SIMPLE = (str, int, float, bool, type(None))
 _OWN_TRAITS = frozenset({"execution_count", "colors"})
 
 
+def prime() -> None:
+    """Look classes of options up once, in a process which will be forked."""
+    shell = current_shell()
+    for item in ShellOptions._configurables(shell) if shell is not None else ():
+        _config_names(type(item))
+
+
 def current_shell() -> Any:
     """IPython's shell, if this process has one."""
     module = sys.modules.get("IPython.core.getipython")
     return module.get_ipython() if module is not None else None
 
 
-def _is_json(value: Any) -> bool:
-    try:
-        return isinstance(value, dict) and json.loads(json.dumps(value)) == value
-    except (TypeError, ValueError):
-        return False
+@per_class
+def _config_names(kind: Any) -> frozenset[str]:
+    """Names of the configurable options of a class."""
+    return frozenset(kind.class_trait_names(config=True)) - _OWN_TRAITS
 
 
 def _sources(reloader: Any) -> dict[str, str]:
@@ -65,13 +71,12 @@ class ShellOptions(Provider):
         options: dict[str, Any] = {}
         for item in self._configurables(shell):
             # Only what was set: asking every trait for its value makes all the defaults.
+            names = _config_names(type(item))
             for name, value in item._trait_values.items():
-                if name in _OWN_TRAITS or not item.has_trait(name):
-                    continue
-                if not item.trait_metadata(name, "config"):
+                if name not in names:
                     continue
                 plain = {"set": sorted(map(str, value))} if isinstance(value, set) else value
-                if isinstance(plain, _SIMPLE) or _is_json(plain):
+                if isinstance(plain, _SIMPLE) or plain is not value:
                     options[f"{type(item).__name__}.{name}"] = plain
         autoreload = self._autoreload(shell)
         return {

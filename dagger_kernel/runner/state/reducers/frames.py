@@ -21,13 +21,23 @@ def reduce_block(pickler: StatePickler, block: Any) -> Any:
     """Save a block of a frame with the record of who shares its memory."""
     placement = block.mgr_locs
     where = placement.as_slice if placement.is_slice_like else placement.as_array
-    memory: Any = block.values
-    while memory is not None:
-        pickler.copy_on_write.add(id(memory))
-        memory = getattr(memory, "base", None)
-    pickler.copy_on_write.add(id(block.refs))
+    if _copies_on_write():
+        memory: Any = block.values
+        while memory is not None:
+            pickler.copy_on_write.add(id(memory))
+            memory = getattr(memory, "base", None)
+        pickler.copy_on_write.add(id(block.refs))
     pickler.modules.add("pandas")
     return (rebuild_block, (type(block), block.values, where, block.ndim, block.refs))
+
+
+def _copies_on_write() -> bool:
+    """Whether this pandas copies before it writes to shared memory, as all do since 3.0."""
+    import pandas as pd
+
+    if int(pd.__version__.partition(".")[0]) >= 3:
+        return True
+    return pd.options.mode.copy_on_write is True
 
 
 @rebuilder

@@ -8,15 +8,18 @@ attribute by attribute.
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..errors import CannotPersistError
 from ..rebuild import rebuilder
 from .functions import importable_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..graph import Registry
     from ..pickler import StatePickler
 
@@ -24,6 +27,14 @@ _HOOKS = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getn
           "__getnewargs_ex__", "__copy__", "__deepcopy__")  # fmt: skip
 
 _PLAIN = (list, dict, set, frozenset, tuple, int, float, complex, str, bytes, bytearray)
+
+
+_Answer = TypeVar("_Answer")
+
+
+def per_class(function: Callable[[type], _Answer]) -> Callable[[type], _Answer]:
+    """Answer a question about a class once."""
+    return cast("Callable[[type], _Answer]", functools.cache(function))
 
 
 def is_user_class(kind: type, registry: Registry) -> bool:
@@ -57,6 +68,7 @@ def is_plain_class(kind: type) -> bool:
     return not any(hook in vars(base) for base in bases for hook in hooks)
 
 
+@per_class
 def made_by_statement(cls: type) -> bool:
     """Whether a class adds no C structure: all its state is in its dictionary and slots."""
     base = cls.__base__
@@ -72,6 +84,7 @@ def made_by_statement(cls: type) -> bool:
     return added <= 8 * (slots + gained)
 
 
+@per_class
 def _carrier(kind: type) -> type | None:
     """The builtin type which holds an instance's content, if it is one we can copy."""
     for base in kind.__mro__:
@@ -101,18 +114,27 @@ def with_attributes(value: Any, recipe: tuple[Any, ...], registry: Registry) -> 
     return (*padded[:2], state, *padded[3:5], restore_instance)
 
 
+@per_class
+def _slots(kind: type) -> list[tuple[str, types.MemberDescriptorType]]:
+    """Descriptors of the slots of a class, the nearest of each name first."""
+    found: dict[str, types.MemberDescriptorType] = {}
+    for base in kind.__mro__:
+        if "__slots__" in vars(base):
+            for name, descriptor in vars(base).items():
+                if isinstance(descriptor, types.MemberDescriptorType):
+                    found.setdefault(name, descriptor)
+    return list(found.items())
+
+
 def slot_values(value: Any) -> dict[str, Any]:
     """Values of the slots of an instance, by descriptor name, including private ones."""
+    kind = type(value)
     found: dict[str, Any] = {}
-    for base in type(value).__mro__:
-        if "__slots__" not in vars(base):
+    for name, descriptor in _slots(kind):
+        try:
+            found[name] = descriptor.__get__(value, kind)
+        except AttributeError:
             continue
-        for name, descriptor in vars(base).items():
-            if isinstance(descriptor, types.MemberDescriptorType):
-                try:
-                    found.setdefault(name, descriptor.__get__(value, type(value)))
-                except AttributeError:
-                    continue
     return found
 
 
