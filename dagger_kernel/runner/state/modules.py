@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
+import re
 import sys
 import sysconfig
 import types
@@ -29,6 +30,10 @@ LIMIT = 100
 """Packages with more modules than this are libraries, wherever they lie."""
 
 _DROPPED = frozenset({"__builtins__", "__spec__", "__loader__", "__cached__", "__name__"})
+
+
+_MADE_IN_C = re.compile(r"_cython_\d")
+"""Where Cython keeps the types its extensions share: no import made them, none is the user's."""
 
 
 def library_roots() -> tuple[str, ...]:
@@ -61,6 +66,8 @@ def user_modules(last: str) -> set[str]:
     for name in sorted(new):
         module = sys.modules[name]
         top = name.partition(".")[0]
+        if _MADE_IN_C.match(name):
+            continue
         if top != name and top in sys.modules and top not in found:
             continue  # a part of a library, even where it does not say where it lies
         if isinstance(module, types.ModuleType) and _is_users(module, roots):
