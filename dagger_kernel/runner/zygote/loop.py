@@ -24,7 +24,18 @@ from . import syscalls as sc
 from .enter import enter
 
 MAX_DATAGRAM = 64 * 1024
-NEEDED = ("entry", "cell", "channel", "execute", "sources", "asks", "comms", "quirks", "loop", "state")
+NEEDED = (
+    "entry",
+    "cell",
+    "channel",
+    "execute",
+    "sources",
+    "asks",
+    "comms",
+    "quirks",
+    "loop",
+    "state",
+)
 """Modules of the runner that every room uses: imported once here, not in each room."""
 
 
@@ -35,6 +46,7 @@ def main(control_fd: int, preload: list[str]) -> None:
     shell = warm(preload)
     for name in NEEDED:
         importlib.import_module(f"...{name}", __name__)
+    importlib.import_module("...state", __name__).prime()
     Zygote(socket.socket(fileno=control_fd), shell).run()
 
 
