@@ -130,7 +130,19 @@ class Trial:
             file = path / "layer.json"
             if file.exists():
                 text = file.read_bytes()
-                file.write_bytes(self.dice.choice([b"", text[: len(text) // 2], b"\0" * len(text), b"[]", b'{"key": 5}', os.urandom(50), b"[" * 50000]))
+                file.write_bytes(
+                    self.dice.choice(
+                        [
+                            b"",
+                            text[: len(text) // 2],
+                            b"\0" * len(text),
+                            b"[]",
+                            b'{"key": 5}',
+                            os.urandom(50),
+                            b"[" * 50000,
+                        ]
+                    )
+                )
 
     @contextlib.contextmanager
     def failing(self, owner, name, error, after=0):
@@ -171,7 +183,13 @@ class Trial:
         full = OSError(errno.ENOSPC, "No space left on device")
         log = self.session._log
         engine = await self.session._rooms.engine()
-        if fault in ("kill_zygote", "kill_rooms", "delete_layers", "delete_layer_content", "damage_layer_record"):
+        if fault in (
+            "kill_zygote",
+            "kill_rooms",
+            "delete_layers",
+            "delete_layer_content",
+            "damage_layer_record",
+        ):
             getattr(self, fault)()
         elif fault in ("kill_zygote_running", "kill_rooms_running", "break_link_running"):
             strike, extra = getattr(self, fault.removesuffix("_running")), "time.sleep(0.1)"
@@ -200,7 +218,9 @@ class Trial:
             await self.open()
         try:
             with context:
-                done = await run_source(self.session, CELL.format(number=number, extra=extra), Listener(strike))
+                done = await run_source(
+                    self.session, CELL.format(number=number, extra=extra), Listener(strike)
+                )
         except (DaggerKernelError, OSError) as error:
             self.errors[type(error).__name__] += 1
             assert str(error), fault
@@ -228,10 +248,26 @@ class Trial:
         # Once and in order; a process that ended (os._exit, an interrupt) keeps files and not variables.
         for found in (shown, kept):
             assert found == sorted(set(found)), f"{fault}: {found}"
-            assert set(found) <= set(logged), f"{fault}: {set(found) - set(logged)} has an effect and no result"
-        whole = [n for n, r in logged.items() if str(r.status) == "ok" or (str(r.status) == "error" and r.exit_code == 1)]
+            assert set(found) <= set(logged), (
+                f"{fault}: {set(found) - set(logged)} has an effect and no result"
+            )
+        # A result may say that saving failed ("variables are as before"): that was told, not lost.
+        told = {
+            n
+            for n, r in logged.items()
+            if r.state_report.get("error") or r.state_report.get("kept") == "before"
+        }
+        whole = [
+            n
+            for n, r in logged.items()
+            if str(r.status) == "ok"
+            or (str(r.status) == "error" and r.exit_code == 1 and n not in told)
+        ]
         assert set(whole) <= set(kept), f"{fault}: {set(whole) - set(kept)} lost their files"
-        assert set(whole) <= set(shown), f"{fault}: {set(whole) - set(shown)} lost their variables"
+        gone = set(whole) - set(shown)
+        assert not gone, (
+            f"{fault}: {gone} lost their variables: {[(logged[n], self.acknowledged) for n in gone]}; {listener.text}"
+        )
 
 
 FAULTS = (

@@ -13,6 +13,7 @@ import pytest
 from dagger_kernel.sandbox import SandboxSession, run_source
 from dagger_kernel.settings import Settings
 
+from ..security.conftest import shortened
 from .injector import CELL, CHECK, Listener
 
 POINTS = {
@@ -78,7 +79,19 @@ DRIVER = """
 """
 
 
-@pytest.mark.parametrize("point", POINTS)
+SLOW_POINTS = {
+    "before the step is logged",
+    "before the room gets it",
+    "before an artifact is stored",
+    "before the layer",
+    "after the layer got its name",
+    "before the next room",
+    "after the next room",
+    "while layers are squashed",
+}
+
+
+@pytest.mark.parametrize("point", shortened(POINTS, SLOW_POINTS))
 async def test_kill_9(fresh_data_dir, point):
     owner, name, moment = POINTS[point]
     before = 15 if name == "link" else 1  # the sixteenth layer squashes
@@ -90,13 +103,19 @@ async def test_kill_9(fresh_data_dir, point):
     lines = [line.split() for line in done.stdout.splitlines()]
     (_, identity), *told = lines
     acknowledged = [int(number) for _, number in told]
-    session = await SandboxSession.open(Settings.load(data_dir=str(fresh_data_dir)), sandbox_id=identity)
+    session = await SandboxSession.open(
+        Settings.load(data_dir=str(fresh_data_dir)), sandbox_id=identity
+    )
     try:
         listener = Listener()
         await run_source(session, CHECK, listener)
         shown, kept = ([int(n) for n in line.split()] for line in listener.text.split("\n")[:2])
         steps = await session.steps()
-        logged = [int(s.source.split("xs.append(")[1].split(")")[0]) for s, r in steps if r is not None and "xs.append(" in s.source]
+        logged = [
+            int(s.source.split("xs.append(")[1].split(")")[0])
+            for s, r in steps
+            if r is not None and "xs.append(" in s.source
+        ]
         assert shown == kept == logged
         assert set(acknowledged) <= set(logged)
         assert set(logged) <= {*acknowledged, before + 1}
@@ -115,7 +134,10 @@ async def test_rooms_of_a_dead_process_end_with_it(fresh_data_dir):
 
     code = textwrap.dedent(DRIVER)
     mark = f"mark-{os.getpid()}-{os.urandom(4).hex()}"
-    code = code.replace("open('out.csv', 'w').write(str(len(xs)))", f"import subprocess; subprocess.run(['sleep', '321', '{mark}'])")
+    code = code.replace(
+        "open('out.csv', 'w').write(str(len(xs)))",
+        f"import subprocess; subprocess.run(['sleep', '321', '{mark}'])",
+    )
     process = subprocess.run(
         [sys.executable, "-c", code, str(fresh_data_dir), "listener", "", "", "0"],
         capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.getcwd()}, timeout=60,

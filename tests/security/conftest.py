@@ -107,7 +107,9 @@ def weakened(fresh_data_dir, tmp_path, monkeypatch):
             monkeypatch.setattr(seccomp, "program", lambda: b"")
         if changes:
             runner = tmp_path / "runner" / "dagger_kernel_runner"
-            shutil.copytree(bases.RUNNER_SOURCE, runner, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                bases.RUNNER_SOURCE, runner, ignore=shutil.ignore_patterns("__pycache__")
+            )
             for name, code in changes.items():
                 with (runner / f"{name.replace('__', '/')}.py").open("a") as module:
                     module.write(f"\n{code}\n")
@@ -136,3 +138,8 @@ def sandboxes(fresh_data_dir):
     yield open_one
     for sandbox in opened:
         sandbox.close()
+
+
+def shortened(names, slow):
+    """Return parameters, those that only vary a theme marked slow."""
+    return [pytest.param(name, marks=pytest.mark.slow) if name in slow else name for name in names]

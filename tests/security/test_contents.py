@@ -28,7 +28,14 @@ def test_names_of_files_survive_or_are_refused_and_the_log_stays_whole(sandboxes
     exported = {file.path: file.data for file in done.files}
     assert set(exported) == set(NASTY)
     assert set(exported.values()) == {b"data"}
-    assert printed(sandbox.run("import os; print(len([n for n in os.listdir('.') if n.endswith(('.txt', '.bin', '.exe'))]))")) == f"{len(NASTY)}\n"
+    assert (
+        printed(
+            sandbox.run(
+                "import os; print(len([n for n in os.listdir('.') if n.endswith(('.txt', '.bin', '.exe'))]))"
+            )
+        )
+        == f"{len(NASTY)}\n"
+    )
     sandbox.close()
     log = open_log(Settings.load(data_dir=str(sandboxes.data_dir)))
     try:
@@ -74,7 +81,9 @@ def test_markup_is_data_of_its_own_kind_and_never_text(sandboxes):
 
 def test_the_type_is_the_contents_and_not_the_names(sandboxes):
     """Whoever shows a file must know what it is; the server sends such types as attachments, see tests/server."""
-    done = sandboxes().run("open('innocent.png', 'w').write('<html><script>alert(1)</script></html>')")
+    done = sandboxes().run(
+        "open('innocent.png', 'w').write('<html><script>alert(1)</script></html>')"
+    )
     (file,) = done.files
     assert file.mime == "text/html"
 
@@ -96,7 +105,9 @@ def test_what_is_not_said_in_json_ends_its_own_step_at_most(sandboxes):
 )  # fmt: skip
 def test_names_of_uploads_become_names(attacker, name, path):
     assert attacker.sandbox.upload(name, b"x" + name.encode()) == path
-    assert printed(attacker.run(f"print(open({path!r}, 'rb').read())")).strip() == repr(b"x" + name.encode())
+    assert printed(attacker.run(f"print(open({path!r}, 'rb').read())")).strip() == repr(
+        b"x" + name.encode()
+    )
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "/", "a/..", "\0", "\n"])
@@ -110,7 +121,14 @@ def test_an_upload_lands_where_it_says_whatever_the_sandbox_put_there(sandboxes,
     sandbox = sandboxes()
     sandbox.run("import os\nos.symlink('/etc', 'attachments')")
     sandbox.upload("planted.txt", b"x")
-    assert printed(sandbox.run("print(os.path.islink('attachments'), open('attachments/planted.txt').read())")).strip() == "False x"
+    assert (
+        printed(
+            sandbox.run(
+                "print(os.path.islink('attachments'), open('attachments/planted.txt').read())"
+            )
+        ).strip()
+        == "False x"
+    )
     assert not os.path.exists("/etc/planted.txt")
 
 
@@ -158,8 +176,13 @@ def test_archives_do_not_leave_the_layer(tmp_path, members):
     except (tarfile.TarError, OSError):
         pass
     assert sorted(os.listdir(tmp_path)) == before
-    assert not any((layer / name).exists() and os.stat(layer / name).st_ino == os.stat("/etc/passwd").st_ino for name in ("hard",))
-    assert not any(stat.S_ISCHR(os.lstat(p).st_mode) and os.lstat(p).st_rdev for p in layer.rglob("*"))
+    assert not any(
+        (layer / name).exists() and os.stat(layer / name).st_ino == os.stat("/etc/passwd").st_ino
+        for name in ("hard",)
+    )
+    assert not any(
+        stat.S_ISCHR(os.lstat(p).st_mode) and os.lstat(p).st_rdev for p in layer.rglob("*")
+    )
 
 
 def test_set_id_bits_do_not_come_back(tmp_path):

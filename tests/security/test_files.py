@@ -36,7 +36,11 @@ def test_what_is_at_the_top_is_known(attacker):
 
 def test_the_home_of_root_holds_at_most_the_way_to_the_interpreter(attacker):
     prefix = attacker("sys.base_prefix")
-    found = eval(attacker("[os.path.join(d, f) for d, _, fs in os.walk('/root') for f in fs if not d.startswith(sys.base_prefix)]"))
+    found = eval(
+        attacker(
+            "[os.path.join(d, f) for d, _, fs in os.walk('/root') for f in fs if not d.startswith(sys.base_prefix)]"
+        )
+    )
     assert found == [], prefix
 
 
@@ -47,9 +51,21 @@ def test_what_rooms_are_built_from_is_detached(attacker, path):
 
 def test_the_supervisors_links_lead_nowhere(attacker, subtests):
     links = ["root", "cwd", "exe", "fd/0", "fd/4", "ns/mnt", "ns/net", "ns/user"]
-    files = ["mem", "maps", "environ", "auxv", "pagemap", "root/L", "cwd/layer.json", "map_files", "syscall", "stack"]
+    files = [
+        "mem",
+        "maps",
+        "environ",
+        "auxv",
+        "pagemap",
+        "root/L",
+        "cwd/layer.json",
+        "map_files",
+        "syscall",
+        "stack",
+    ]
     outcomes = attacker.each(
-        *(f"trying(os.readlink, '/proc/1/{n}')" for n in links), *(f"reading('/proc/1/{n}')" for n in files)
+        *(f"trying(os.readlink, '/proc/1/{n}')" for n in links),
+        *(f"reading('/proc/1/{n}')" for n in files),
     )
     for name, outcome in zip(links + files, outcomes, strict=True):
         with subtests.test(name):
@@ -58,7 +74,7 @@ def test_the_supervisors_links_lead_nowhere(attacker, subtests):
 
 
 def test_going_up_ends_at_the_rooms_root(attacker):
-    expression = "os.path.samefile('/proc/self/root/../../../..', '/'), os.path.samefile('/' + '../' * 50, '/')"
+    expression = "os.path.samefile('/proc/self/root' + '/..' * 4, '/'), os.path.samefile('/' + '../' * 50, '/')"
     assert attacker(expression) == "(True, True)"
 
 
@@ -69,7 +85,12 @@ READ_ONLY = [
 ]  # fmt: skip
 
 
-SHARED = ["/etc/passwd", "/etc/dagger-kernel-ca.pem", "/usr/bin/env", "/opt/dagger-kernel/dagger_kernel_runner/entry.py"]
+SHARED = [
+    "/etc/passwd",
+    "/etc/dagger-kernel-ca.pem",
+    "/usr/bin/env",
+    "/opt/dagger-kernel/dagger_kernel_runner/entry.py",
+]
 SWITCHES = [
      "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/vm/overcommit_memory",
      "/proc/sys/fs/binfmt_misc/register", "/proc/sys/net/ipv4/ip_forward", "/proc/sys/user/max_user_namespaces",
@@ -78,7 +99,9 @@ SWITCHES = [
 
 
 def test_nothing_outside_the_state_can_be_made_or_changed(attacker, subtests):
-    attempts = [f"making({p!r})" for p in READ_ONLY] + [f"writing({p!r})" for p in SHARED + SWITCHES]
+    attempts = [f"making({p!r})" for p in READ_ONLY] + [
+        f"writing({p!r})" for p in SHARED + SWITCHES
+    ]
     for attempt, outcome in zip(attempts, attacker.each(*attempts), strict=True):
         with subtests.test(attempt):
             assert outcome in ("EROFS", "EACCES", "ENOENT", "ENOTDIR")
@@ -91,16 +114,19 @@ NOTHING = [
 
 
 def test_proc_says_nothing_of_the_machine(attacker, subtests):
-    attempts = [f"os.path.exists('/proc/{n}') and open('/proc/{n}', 'rb').read(100)" for n in NOTHING]
+    attempts = [
+        f"os.path.exists('/proc/{n}') and open('/proc/{n}', 'rb').read(100)" for n in NOTHING
+    ]
     for name, outcome in zip(NOTHING, attacker.each(*attempts), strict=True):
         with subtests.test(name):
             assert not outcome
 
 
 def test_the_interpreter_is_shared_and_read_only(attacker):
-    assert attacker("writing(os.path.realpath(sys.executable)), making(os.path.join(sys.base_prefix, 'x'))") in (
-        "('EROFS', 'EROFS')", "('EACCES', 'EACCES')", "('ETXTBSY', 'EROFS')",
-    )  # fmt: skip
+    outcomes = attacker.each(
+        "writing(os.path.realpath(sys.executable))", "making(os.path.join(sys.base_prefix, 'x'))"
+    )
+    assert set(outcomes) <= {"EROFS", "EACCES", "ETXTBSY"}
 
 
 def test_hard_links_do_not_cross(attacker):
@@ -110,40 +136,73 @@ def test_hard_links_do_not_cross(attacker):
 
 def test_marks_of_the_overlay_cannot_be_forged(attacker):
     """In the next room, on the committed layer: nothing is hidden, nothing led elsewhere."""
-    marks = {"user.overlay.opaque": b"y", "user.overlay.redirect": b"/../../etc", "user.overlay.metacopy": b"", "trusted.overlay.opaque": b"y"}
+    marks = {
+        "user.overlay.opaque": b"y",
+        "user.overlay.redirect": b"/../../etc",
+        "user.overlay.metacopy": b"",
+        "trusted.overlay.opaque": b"y",
+    }
     before = f"for n in range({len(marks)}): os.makedirs(f'marked{{n}}/inner'); open(f'marked{{n}}/inner/f', 'w').write('kept')"
     attacker("'made'", before)
-    attacker.each(*(f"trying(os.setxattr, 'marked{n}', {name!r}, {value!r})" for n, (name, value) in enumerate(marks.items())))
-    found = attacker.each(*(f"open('marked{n}/inner/f').read(), os.listdir('marked{n}')" for n in range(len(marks))))
+    attacker.each(
+        *(
+            f"trying(os.setxattr, 'marked{n}', {name!r}, {value!r})"
+            for n, (name, value) in enumerate(marks.items())
+        )
+    )
+    found = attacker.each(
+        *(f"open('marked{n}/inner/f').read(), os.listdir('marked{n}')" for n in range(len(marks)))
+    )
     assert found == [("kept", ["inner"])] * len(marks)
 
 
 def test_devices_cannot_be_made(attacker):
     kinds = ["1, 1", "1, 3", "254, 0", "0, 0"]
-    outcomes = attacker.each(*(f"trying(os.mknod, 'device', 0o20666, os.makedev({kind}))" for kind in kinds))
+    outcomes = attacker.each(
+        *(f"trying(os.mknod, 'device', 0o20666, os.makedev({kind}))" for kind in kinds)
+    )
     assert set(outcomes) <= {"EPERM", "EACCES"}
 
 
 def test_setuid_programs_give_nothing(attacker):
     before = "import subprocess\ndef code(*command): return subprocess.run(command, input=b'', capture_output=True).returncode"
-    tried = [["su", "-c", "true"], ["mount", "-t", "tmpfs", "x", "/tmp"], ["unshare", "-Ur", "true"], ["/usr/sbin/chroot", "/tmp"]]
+    tried = [
+        ["su", "-c", "true"],
+        ["mount", "-t", "tmpfs", "x", "/tmp"],
+        ["unshare", "-Ur", "true"],
+        ["/usr/sbin/chroot", "/tmp"],
+    ]
     found = attacker("[code(*command) for command in tried]", f"{before}\ntried = {tried}")
     assert 0 not in eval(found)
 
 
 def test_a_setuid_bit_of_ones_own_does_nothing(attacker):
-    before = "import shutil, subprocess; shutil.copy('/usr/bin/id', 'myid'); os.chmod('myid', 0o4755)"
-    assert attacker("subprocess.run(['./myid', '-u'], capture_output=True, text=True).stdout", before) == "1000"
+    before = (
+        "import shutil, subprocess; shutil.copy('/usr/bin/id', 'myid'); os.chmod('myid', 0o4755)"
+    )
+    assert (
+        attacker("subprocess.run(['./myid', '-u'], capture_output=True, text=True).stdout", before)
+        == "1000"
+    )
 
 
 # -- the host's side: listing, reading, exporting, removing what a sandbox made
 
 
-PLANTED = ["/etc/passwd", "/etc", "/", "../../../../../../../../etc/passwd", "/proc/self/environ", "/dev/zero"]
+PLANTED = [
+    "/etc/passwd",
+    "/etc",
+    "/",
+    "../../../../../../../../etc/passwd",
+    "/proc/self/environ",
+    "/dev/zero",
+]
 
 
 def test_links_lead_the_host_nowhere(attacker, subtests):
-    attacker.run(f"import os\nfor n, target in enumerate({PLANTED}): os.symlink(target, f'trap{{n}}')")
+    attacker.run(
+        f"import os\nfor n, target in enumerate({PLANTED}): os.symlink(target, f'trap{{n}}')"
+    )
     nothing = (errors.SandboxPathError, FileNotFoundError)
     for number, target in enumerate(PLANTED):
         with subtests.test(target):
@@ -155,12 +214,21 @@ def test_links_lead_the_host_nowhere(attacker, subtests):
 
 
 def test_links_are_not_exported(attacker):
-    done = attacker.run("import os\nos.symlink('/etc/passwd', 'out.csv'); os.symlink('/etc', 'folder')\nopen('in.csv', 'w').write('a')")
+    done = attacker.run(
+        "import os\nos.symlink('/etc/passwd', 'out.csv'); os.symlink('/etc', 'folder')\nopen('in.csv', 'w').write('a')"
+    )
     with_data = {file.path: file.data for file in done.files if file.data is not None}
     assert with_data == {"in.csv": b"a"}
 
 
-PATHS = ["../layer.json", "/etc/passwd", "attachments/../../../layer.json", "a\0b", "/home/sandbox/../../etc/passwd", "x" * 300]
+PATHS = [
+    "../layer.json",
+    "/etc/passwd",
+    "attachments/../../../layer.json",
+    "a\0b",
+    "/home/sandbox/../../etc/passwd",
+    "x" * 300,
+]
 
 
 def test_paths_of_a_download_stay_inside(attacker, subtests):
@@ -170,7 +238,9 @@ def test_paths_of_a_download_stay_inside(attacker, subtests):
 
 
 def test_pipes_and_sockets_do_not_hold_up_the_host(attacker):
-    attacker.run("import os, socket\nos.mkfifo('pipe'); s = socket.socket(socket.AF_UNIX); s.bind('sock'); del s")
+    attacker.run(
+        "import os, socket\nos.mkfifo('pipe'); s = socket.socket(socket.AF_UNIX); s.bind('sock'); del s"
+    )
     for name in ("pipe", "sock"):
         with pytest.raises(errors.SandboxPathError):
             attacker.sandbox.download(name)
@@ -198,10 +268,16 @@ def test_closed_directories_and_endless_ones_are_removed(sandboxes):
     sandbox = sandboxes()
     layers = sandboxes.data_dir / "layers"
     try:
-        sandbox.run("import os\nos.makedirs('closed/inner'); open('closed/inner/f', 'w'); os.chmod('closed/inner', 0); os.chmod('closed', 0)")
+        sandbox.run(
+            "import os\nos.makedirs('closed/inner'); open('closed/inner/f', 'w'); os.chmod('closed/inner', 0); os.chmod('closed', 0)"
+        )
         sandbox.run("import os\nfor _ in range(3000):\n    os.mkdir('d'); os.chdir('d')")
         assert printed(sandbox.run("import os; print(len(os.listdir('.')) > 0)")) == "True\n"
-        depths = [info.path.count("/") for info in sandbox.files(recursive=True) if info.path.startswith("d/")]
+        depths = [
+            info.path.count("/")
+            for info in sandbox.files(recursive=True)
+            if info.path.startswith("d/")
+        ]
         assert 100 < max(depths) < 200
         sandbox.close()
         assert LayerStore(layers).evict(None) >= 3
@@ -212,7 +288,9 @@ def test_closed_directories_and_endless_ones_are_removed(sandboxes):
 
 def test_other_sandboxes_are_out_of_reach(sandboxes):
     mine, yours = sandboxes(), sandboxes()
-    yours.run("secret = 'hidden word'; open('secret.txt', 'w').write('hidden word'); open('/tmp/secret.txt', 'w').write('x')")
+    yours.run(
+        "secret = 'hidden word'; open('secret.txt', 'w').write('hidden word'); open('/tmp/secret.txt', 'w').write('x')"
+    )
     key = yours.run("pass").key
     code = f"""
 import os, glob
@@ -256,7 +334,11 @@ def test_another_user_reads_nothing(sandboxes):
         if str(parent).startswith("/tmp/pytest"):
             parent.chmod(0o755)
     done = subprocess.run(
-        ["find", str(sandboxes.data_dir), "-mindepth", "1"], user=65534, group=65534, extra_groups=[], capture_output=True
+        ["find", str(sandboxes.data_dir), "-mindepth", "1"],
+        user=65534,
+        group=65534,
+        extra_groups=[],
+        capture_output=True,
     )
     assert done.stdout == b""
     assert b"Permission denied" in done.stderr

@@ -44,12 +44,20 @@ def listeners():
 def test_services_of_this_machine(fresh_data_dir, listeners, network):
     port, name = listeners
     with Sandbox(data_dir=str(fresh_data_dir), network=network) as sandbox:
-        found = printed(sandbox.run(f"{REACH}\nprint(reach(socket.AF_INET, ('127.0.0.1', {port})), reach(socket.AF_UNIX, {name!r}))")).split()
-    assert found == (["REACHED", "REACHED"] if network == "host" else ["ConnectionRefusedError"] * 2)
+        found = printed(
+            sandbox.run(
+                f"{REACH}\nprint(reach(socket.AF_INET, ('127.0.0.1', {port})), reach(socket.AF_UNIX, {name!r}))"
+            )
+        ).split()
+    assert found == (
+        ["REACHED", "REACHED"] if network == "host" else ["ConnectionRefusedError"] * 2
+    )
 
 
 def test_there_is_no_other_way_out_than_the_proxy(attacker):
-    code = REACH + """
+    code = (
+        REACH
+        + """
 print(reach(socket.AF_INET, ('169.254.169.254', 80)), reach(socket.AF_INET, ('1.1.1.1', 53), socket.SOCK_DGRAM),
       reach(socket.AF_INET, ('8.8.8.8', 443)), reach(socket.AF_INET6, ('2606:4700::1111', 443)), reach(socket.AF_INET, ('10.0.0.1', 22)))
 print([name for _, name in socket.if_nameindex() if not name.startswith(('tunl', 'sit', 'ip6', 'gre', 'erspan', 'ip_vti', 'teql'))])
@@ -58,6 +66,7 @@ except OSError as error: print(type(error).__name__)
 try: socket.getaddrinfo('example.com', 80)
 except OSError as error: print(type(error).__name__)
 """
+    )
     first, interfaces, raw, names = printed(attacker.run(code)).splitlines()
     assert "REACHED" not in first
     assert interfaces == "['lo']"
@@ -176,13 +185,18 @@ async def test_a_second_request_on_the_connection_does_not_reach_the_next_proxy(
 
 
 async def test_a_body_of_known_length_goes_through_and_nothing_after_it():
-    asked, _ = await through(OK, b"POST http://a.example/ HTTP/1.1\r\nContent-Length: 4\r\n\r\nbo\r\n" + SECOND)
+    asked, _ = await through(
+        OK, b"POST http://a.example/ HTTP/1.1\r\nContent-Length: 4\r\n\r\nbo\r\n" + SECOND
+    )
     assert asked.endswith(b"bo\r\n")
     assert b"169.254" not in asked
 
 
 async def test_a_body_without_a_length_does_not_reach_the_next_proxy():
-    asked, _ = await through(OK, b"POST http://a.example/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SECOND)
+    asked, _ = await through(
+        OK,
+        b"POST http://a.example/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SECOND,
+    )
     assert asked == b""
 
 
@@ -233,9 +247,15 @@ def test_the_proxys_socket_is_not_reached_from_another_room(fresh_data_dir):
     with Sandbox(data_dir=str(fresh_data_dir)) as one, Sandbox(data_dir=str(fresh_data_dir)) as two:
         listening = threading.Event()
         code = "import socket, time\ns = socket.create_server(('0.0.0.0', 4567)); a = socket.socket(socket.AF_UNIX); a.bind('\\0shared'); a.listen()\nprint('up', flush=True); time.sleep(3)\ndel s, a"
-        thread = threading.Thread(target=one.run, args=(code,), kwargs={"on_stdout": lambda _text: listening.set()})
+        thread = threading.Thread(
+            target=one.run, args=(code,), kwargs={"on_stdout": lambda _text: listening.set()}
+        )
         thread.start()
         assert listening.wait(30)
-        found = printed(two.run(f"{REACH}\nprint(reach(socket.AF_INET, ('127.0.0.1', 4567)), reach(socket.AF_UNIX, '\\0shared'))"))
+        found = printed(
+            two.run(
+                f"{REACH}\nprint(reach(socket.AF_INET, ('127.0.0.1', 4567)), reach(socket.AF_UNIX, '\\0shared'))"
+            )
+        )
         thread.join()
     assert found.split() == ["ConnectionRefusedError"] * 2

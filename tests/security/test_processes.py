@@ -29,7 +29,11 @@ def test_descriptors_are_the_standard_ones_and_the_talk_with_the_supervisor(atta
 
 
 def test_children_inherit_the_standard_descriptors_only(attacker):
-    text = printed(attacker.run("import subprocess\nprint(subprocess.run(['ls', '/proc/self/fd'], capture_output=True, text=True).stdout)"))
+    text = printed(
+        attacker.run(
+            "import subprocess\nprint(subprocess.run(['ls', '/proc/self/fd'], capture_output=True, text=True).stdout)"
+        )
+    )
     assert text.split() == ["0", "1", "2", "3"]  # 3 is the directory that ls lists
     text = printed(attacker.run("!ls /proc/self/fd"))
     assert text.split() == ["0", "1", "2", "3"]
@@ -49,11 +53,16 @@ def test_the_hosts_environment_stays_outside(fresh_data_dir, monkeypatch):
     assert set(found) <= {"False", "closed"}
 
 
-def test_the_memory_inherited_from_the_zygote_holds_nothing_of_the_host(fresh_data_dir, monkeypatch):
+def test_the_memory_inherited_from_the_zygote_holds_nothing_of_the_host(
+    fresh_data_dir, monkeypatch
+):
     """The cell is a fork: what the zygote ever held could be read from the cell's own memory."""
     word = b"hidden-word-" + os.urandom(8).hex().encode()
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", word.decode())
-    with Sandbox(data_dir=str(fresh_data_dir)) as sandbox, Sandbox(data_dir=str(fresh_data_dir)) as other:
+    with (
+        Sandbox(data_dir=str(fresh_data_dir)) as sandbox,
+        Sandbox(data_dir=str(fresh_data_dir)) as other,
+    ):
         other.run(f"x = {word!r}")
         code = f"""
 masked = {bytes(b ^ 1 for b in word)!r}
@@ -107,17 +116,32 @@ def test_signals_do_not_end_the_supervisor(attacker):
 
 
 def test_killing_everything_ends_the_cell_alone(attacker):
-    done = attacker.run("import os, signal\nos.kill(-1, signal.SIGKILL); print('others'); os.kill(os.getpid(), signal.SIGKILL)")
+    done = attacker.run(
+        "import os, signal\nos.kill(-1, signal.SIGKILL); print('others'); os.kill(os.getpid(), signal.SIGKILL)"
+    )
     assert done.status == "error"
     assert attacker("'next cell'") == "next cell"
 
 
 def test_no_capability_no_way_to_one(attacker):
-    status = dict(line.split(":\t", 1) for line in printed(attacker.run("print(open('/proc/self/status').read())")).splitlines() if ":\t" in line)
-    assert {status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
+    status = dict(
+        line.split(":\t", 1)
+        for line in printed(attacker.run("print(open('/proc/self/status').read())")).splitlines()
+        if ":\t" in line
+    )
+    assert {status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {
+        "0" * 16
+    }
     assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
     assert status["Uid"].split() == ["1000"] * 4
-    tried = ["os.setuid, 0", "os.setgid, 0", "os.setgroups, [0]", "os.setresuid, 0, 0, 0", "os.nice, -5", "os.setpriority, 0, 1, -5"]
+    tried = [
+        "os.setuid, 0",
+        "os.setgid, 0",
+        "os.setgroups, [0]",
+        "os.setresuid, 0, 0, 0",
+        "os.nice, -5",
+        "os.setpriority, 0, 1, -5",
+    ]
     assert set(attacker.each(*(f"trying({t})" for t in tried))) <= {"EPERM", "EACCES", "EINVAL"}
 
 
@@ -128,21 +152,32 @@ def test_identity_maps_cannot_be_rewritten(attacker):
 
 
 def test_no_control_group_is_there_to_leave(attacker):
-    assert attacker.each("reading('/sys/fs/cgroup/cgroup.procs')", "os.path.exists('/sys')", "[n for n in os.listdir('/') if 'cgroup' in n]") == ["ENOENT", False, []]
+    assert attacker.each(
+        "reading('/sys/fs/cgroup/cgroup.procs')",
+        "os.path.exists('/sys')",
+        "[n for n in os.listdir('/') if 'cgroup' in n]",
+    ) == ["ENOENT", False, []]
     groups = attacker("open('/proc/self/cgroup').read().split()")
     assert all(line.endswith((":/", "/..")) or ":/" in line for line in eval(groups))
 
 
 def test_limits_cannot_be_raised(attacker):
     code = "import resource as r"
-    tried = [f"trying(lambda: r.setrlimit(r.{n}, (r.getrlimit(r.{n})[1] + 1,) * 2))" for n in ("RLIMIT_CPU", "RLIMIT_NOFILE")]
+    tried = [
+        f"trying(lambda: r.setrlimit(r.{n}, (r.getrlimit(r.{n})[1] + 1,) * 2))"
+        for n in ("RLIMIT_CPU", "RLIMIT_NOFILE")
+    ]
     for expression in tried:
-        with pytest.raises(AssertionError, match="ValueError"):  # "not allowed to raise maximum limit"
+        with pytest.raises(
+            AssertionError, match="ValueError"
+        ):  # "not allowed to raise maximum limit"
             attacker(expression, code)
 
 
 def test_ipc_of_the_host_is_another(attacker):
-    assert attacker.each("os.listdir('/dev/shm')", "len(open('/proc/sysvipc/shm').readlines())") == [[], 1]
+    assert attacker.each(
+        "os.listdir('/dev/shm')", "len(open('/proc/sysvipc/shm').readlines())"
+    ) == [[], 1]
 
 
 def test_the_kernel_ends_cells_first_when_memory_is_short(attacker):
@@ -151,7 +186,9 @@ def test_the_kernel_ends_cells_first_when_memory_is_short(attacker):
 
 def test_the_name_of_the_machine_is_not_told(attacker):
     name = os.uname().nodename
-    text = attacker("repr(os.uname().nodename), open('/etc/hosts').read(), open('/etc/passwd').read()")
+    text = attacker(
+        "repr(os.uname().nodename), open('/etc/hosts').read(), open('/etc/passwd').read()"
+    )
     assert "sandbox" in text
     assert name == "sandbox" or f"'{name}'" not in text
 

@@ -9,7 +9,9 @@ import os
 
 import pytest
 
-ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root's rooms have root's file permissions")
+ROOT = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root's rooms have root's file permissions"
+)
 NAMESPACES = (0x10000000, 0x00020000, 0x20000000, 0x40000000, 0x08000000, 0x04000000, 0x02000000)
 
 
@@ -41,15 +43,18 @@ def test_without_filter_and_count_a_namespace_opens(weakened):
 @ROOT
 def test_with_proc_as_it_is_the_machines_core_pattern_opens_for_writing(weakened):
     bare = weakened(zygote__enter="def _narrow_proc(): pass")
-    assert bare("[writing('/proc/sys/kernel/core_pattern'), reading('/proc/keys')]") == "['done', 'done']"
+    assert (
+        bare("[writing('/proc/sys/kernel/core_pattern'), reading('/proc/keys')]")
+        == "['done', 'done']"
+    )
     assert bare("len(open('/proc/kallsyms').read()) > 1000") == "True"
 
 
 def test_a_dumpable_supervisor_is_traced_and_read(weakened):
     bare = weakened(entry="def prepare_process(**_): pass")
-    assert bare("(call('ptrace', 16, 1, 0, 0), call('ptrace', 17, 1, 0, 0), len(os.listdir('/proc/1/fd')) > 3)") == (
-        "('done', 'done', True)"
-    )
+    assert bare(
+        "(call('ptrace', 16, 1, 0, 0), call('ptrace', 17, 1, 0, 0), len(os.listdir('/proc/1/fd')) > 3)"
+    ) == ("('done', 'done', True)")
     assert bare("reading('/proc/1/environ')") == "done"
 
 
@@ -60,7 +65,9 @@ def test_without_closing_the_supervisors_descriptors_reach_the_cell(weakened):
 
 
 def test_without_the_detached_layers_every_sandbox_is_there(weakened):
-    bare = weakened(zygote__enter="_umount = sc.umount\nsc.umount = lambda place: None if place == LAYERS else _umount(place)")
+    bare = weakened(
+        zygote__enter="_umount = sc.umount\nsc.umount = lambda place: None if place == LAYERS else _umount(place)"
+    )
     assert "room-" in bare("os.listdir('/L')")
 
 
@@ -72,7 +79,8 @@ def test_with_a_writable_root_rooms_share_files(weakened):
 
 
 @pytest.mark.skipif(
-    tuple(int(n) for n in os.uname().release.split(".")[:2]) < (6, 14), reason="Linux 6.14 counts by namespace"
+    tuple(int(n) for n in os.uname().release.split(".")[:2]) < (6, 14),
+    reason="Linux 6.14 counts by namespace",
 )
 def test_without_a_bound_on_process_numbers_there_is_the_machines(weakened):
     bare = weakened(zygote__enter="def _limit_processes(*_): pass")

@@ -53,7 +53,9 @@ NAMESPACES = {
 
 
 def test_refused_calls(attacker, subtests):
-    outcomes = eval(attacker("[" + ", ".join(f"call('{n}', {a})" for n, a in REFUSED.items()) + "]"))
+    outcomes = eval(
+        attacker("[" + ", ".join(f"call('{n}', {a})" for n, a in REFUSED.items()) + "]")
+    )
     for name, outcome in zip(REFUSED, outcomes, strict=True):
         with subtests.test(name):
             assert outcome == "EPERM"
@@ -67,13 +69,34 @@ def test_calls_that_do_not_exist_here(attacker, name):
 @pytest.mark.parametrize("name", NAMESPACES)
 def test_no_new_namespace(attacker, name):
     flag = NAMESPACES[name]
-    assert eval(attacker(f"[call('unshare', {flag}), call('clone', {flag} | 17, 0, 0, 0, 0)]")) == ["EPERM"] * 2
+    assert (
+        eval(attacker(f"[call('unshare', {flag}), call('clone', {flag} | 17, 0, 0, 0, 0)]"))
+        == ["EPERM"] * 2
+    )
 
 
 @pytest.mark.parametrize(
     ("family", "kind", "protocol"),
-    [(17, 3, 768), (40, 1, 0), (38, 5, 0), (16, 3, 2), (16, 3, 15), (16, 3, 12), (31, 3, 1), (29, 3, 1)],
-    ids=["packet", "vsock", "alg", "netlink-usersock", "netlink-uevent", "netlink-netfilter", "bluetooth", "can"],
+    [
+        (17, 3, 768),
+        (40, 1, 0),
+        (38, 5, 0),
+        (16, 3, 2),
+        (16, 3, 15),
+        (16, 3, 12),
+        (31, 3, 1),
+        (29, 3, 1),
+    ],
+    ids=[
+        "packet",
+        "vsock",
+        "alg",
+        "netlink-usersock",
+        "netlink-uevent",
+        "netlink-netfilter",
+        "bluetooth",
+        "can",
+    ],
 )
 def test_socket_families_that_do_not_exist_here(attacker, family, kind, protocol):
     assert attacker(f"call('socket', {family}, {kind}, {protocol})") == "EAFNOSUPPORT"
