@@ -13,6 +13,7 @@ Nodes are referred to across components by key:
 
 from __future__ import annotations
 
+import sys
 import types
 import typing
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ class Registry:
         self.managed_modules: set[str] = set()
         self.singletons: dict[int, tuple[str, str]] = {}
         """Module and path of objects which a process has once, by id."""
+        self._module_values: dict[str, dict[int, str]] = {}
         self.refused: dict[str, str] = {}
         """Types of libraries whose objects turned out not to load, and why."""
         self.fresh: list[str] = []
@@ -48,6 +50,22 @@ class Registry:
         self.cell = 0
         self.sequence = 0
         self._counter = 0
+
+    def place_of(self, value: Any) -> tuple[str, str] | None:
+        """Module and name of an object of which a library has one, such as a sentinel."""
+        found = self.singletons.get(id(value))
+        if found is not None:
+            return found
+        module = type(value).__module__
+        names = self._module_values.get(module)
+        if names is None:
+            content = vars(sys.modules[module]) if module in sys.modules else {}
+            if module == "__main__" or module in self.managed_modules:
+                content = {}
+            names = {id(v): n for n, v in list(content.items()) if type(v).__module__ == module}
+            self._module_values[module] = names
+        name = names.get(id(value))
+        return (module, name) if name is not None else None
 
     def register(self, key: str, value: Any) -> None:
         """Record a live node."""

@@ -167,7 +167,7 @@ def reduce_foreign(pickler: StatePickler, value: Any) -> Any:
     kind = type(value)
     if pickler.registry.refused and type_label(kind) in pickler.registry.refused:
         raise CannotPersistError(pickler.registry.refused[type_label(kind)])
-    place = pickler.registry.singletons.get(id(value))
+    place = pickler.registry.place_of(value)
     if place is not None:
         return pickler.by_name(value, *place)
     special = copyreg.dispatch_table.get(kind)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import functools
+import importlib
 import os
 import sys
 import time
@@ -11,6 +13,7 @@ from typing import Any
 
 from . import namespace as lazy
 from .ambient import Ambient
+from .ambient.hooks import on_import
 from .ambient.providers import all_providers
 from .errors import ManifestError
 from .graph import Registry
@@ -65,6 +68,7 @@ class StateSession:
         self._base: dict[str, Any] = {}
         self._last_module = ""
         self._assigned: set[str] = set()
+        self._imports: set[str] = set()
         self._manifest = Manifest()
         self._manifest_name = ""
         self._loader: Loader | None = None
@@ -83,6 +87,7 @@ class StateSession:
         except ManifestError as error:
             # Nothing can be restored, but the cell must still run; `save` reports it.
             self._problem = str(error)
+        self._imports = set(map(str, self._manifest.ambient.get("imports", ())))
         for name in self._manifest.unset:
             self.namespace.pop(name, None)
         for name in self._manifest.names:
@@ -128,6 +133,10 @@ class StateSession:
         self._ambient.begin(self._manifest.ambient, seed)
         needs = needs_of_source(source)
         self._assigned = {path for path in needs.assigned if path}
+        for package in {module.partition(".")[0] for module in self._imports}:
+            if package in source:
+                on_import(package, functools.partial(self._import_parts, package))
+        self._imports |= needs.imports
         if needs.everything:
             self.load_all()
         else:
@@ -136,8 +145,6 @@ class StateSession:
 
     def warm(self) -> None:
         """Import what the saved variables need, while the room is idle."""
-        import importlib
-
         wanted = {m for component in self._manifest.components.values() for m in component.modules}
         for module in sorted(wanted):
             if self.abandon:
@@ -236,7 +243,18 @@ class StateSession:
 
     def _bind(self, name: str, value: Any) -> None:
         """Bind a loaded value, unless the cell bound the name first."""
+        if issubclass(type(value), types.ModuleType):
+            self._import_parts(value.__name__)
         self.namespace.setdefault(name, value)
+
+    def _import_parts(self, package: str) -> None:
+        """Repeat ``import a.b`` of earlier cells, which made ``b`` an attribute of ``a``."""
+        for module in sorted(self._imports):
+            if module.partition(".")[0] == package and module not in sys.modules:
+                try:
+                    importlib.import_module(module)
+                except Exception:
+                    continue
 
     def _fetch_ambient(self, key: str) -> Any:
         loader = self.loader
@@ -310,6 +328,9 @@ class StateSession:
             "deleted": sorted(outcome.deleted),
         }
         manifest.ambient = plain if self._began else self._manifest.ambient
+        imports = sorted(name for name in self._imports if self._is_needed(name, manifest))
+        if imports:
+            manifest.ambient["imports"] = imports
         manifest.unset = sorted(
             (set(self._manifest.unset) | set(self._base))
             - set(self.namespace)
@@ -317,6 +338,11 @@ class StateSession:
         )
         self._finish(manifest)
         return outcome
+
+    def _is_needed(self, module: str, manifest: Manifest) -> bool:
+        """Whether a dotted import must be repeated where its package is loaded."""
+        known = module in sys.modules or module in self._manifest.ambient.get("imports", ())
+        return known and module.partition(".")[0] in manifest.names
 
     def _is_unreadable(self, name: str, value: Any) -> bool:
         """Whether a name still stands for saved bytes which could not be read this time."""

@@ -42,6 +42,8 @@ class Needs:
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.everything = False
+        self.imports: set[str] = set()
+        """Dotted modules which a plain ``import a.b`` makes reachable through ``a``."""
         self.assigned: set[str] = set()
         """Dotted names assigned to, as in ``pd.DataFrame.head2 = ...``."""
 
@@ -62,6 +64,8 @@ def needs_of_source(source: str) -> Needs:
         if isinstance(node, ast.Name):
             if isinstance(node.ctx, ast.Del):
                 found.names.add(node.id)
+        elif isinstance(node, ast.Import):
+            found.imports.update(a.name for a in node.names if "." in a.name and not a.asname)
         elif isinstance(node, ast.Attribute):
             found.everything = found.everything or node.attr in _READS_ALL
             if isinstance(node.ctx, ast.Store):

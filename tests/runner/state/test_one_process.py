@@ -255,6 +255,160 @@ PROGRAMS = {
         "mv[0]=65; ns.a.append(2)",
         "print(mv.obj, ns, x == sp.symbols('x'), m.string)",
     ],
+    "thread subclass": [
+        "import threading\nclass T(threading.Thread):\n    def __init__(self, k): super().__init__(daemon=True); self.k=k; self.out=[]\n    def run(self): self.out.append(self.k)\nt=T(3); t.start(); t.join(); u=T(4)",
+        "print(t.out, t.is_alive(), u.k)\nu.start(); u.join(); print(u.out)",
+        "print(u.out, u.is_alive())",
+    ],
+    "shell list": ["files = !printf 'a\\nb'\n", "print(files, type(files).__name__, files.n)"],
+    "context manager": [
+        "import contextlib\nlog=[]\n@contextlib.contextmanager\ndef cm():\n    log.append('in')\n    try: yield 5\n    finally: log.append('out')\nc=cm(); v=c.__enter__()",
+        "print(v, log); c.__exit__(None,None,None)",
+        "print(log)",
+    ],
+    "class decorator and registry": [
+        "REG={}\ndef reg(cls): REG[cls.__name__]=cls; cls.extra=len(REG); return cls\n@reg\nclass A: pass\n@reg\nclass B(A):\n    def __init__(self): super().__init__(); self.z=REG",
+        "b=B(); print(REG['B'] is B, B.extra, b.z is REG, B.__mro__[1] is A)",
+        "REG['C']=1; print(b.z, A.extra)",
+    ],
+    "multiple inheritance": [
+        "class M1:\n    def f(self): return ['M1']\nclass M2:\n    def f(self): return ['M2']\nclass D(M1, M2):\n    def f(self): return ['D']+super().f()\nclass E(D, dict): pass\ne=E(a=1); e.t=5",
+        "print(e.f(), e, e.t, E.__mro__)",
+        "M1.f=lambda self: ['patched']; print(e.f())",
+        "print(e.f())",
+    ],
+    "class attribute mutated via instance": [
+        "class C:\n    n=0\n    items=[]\n    def __init__(self): type(self).n+=1; self.items.append(self)\na=C(); b=C()",
+        "c=C(); print(C.n, len(C.items), C.items[0] is a)",
+        "print(C.n, C.items[2] is c, a.items is C.items)",
+    ],
+    "monkeypatched method": [
+        "class C:\n    def f(self): return 1\nc=C()\ndef g(self): return 2",
+        "C.f=g; print(c.f(), C.f is g)",
+        "print(c.f(), C.f is g)",
+        "c.f=lambda: 3; print(c.f())",
+        "print(c.f(), C().f())",
+        "del c.f; print(c.f())",
+    ],
+    "getattr class": [
+        "class Lazy:\n    def __init__(self): self._d={}\n    def __getattr__(self, n):\n        if n.startswith('__'): raise AttributeError(n)\n        return self._d.setdefault(n, [])\nl=Lazy(); l.a.append(1)",
+        "print(l.a, l.b, l._d)",
+        "l.b.append(2); print(l._d)",
+    ],
+    "operator heavy": [
+        "import numpy as np\nclass V:\n    def __init__(self, a): self.a=np.asarray(a)\n    def __eq__(self, o): return V(self.a==o.a)\n    def __bool__(self): raise ValueError\n    def __array__(self, *a, **k): return self.a\n    def __len__(self): return 3\n    def __getitem__(self, i): return self.a[i]\nv=V([1,2,3])",
+        "print(v[1], len(v), np.asarray(v))",
+        "v.a[0]=9; print(v.a)",
+    ],
+    "closures over loop": [
+        "fs=[]\nfor i in range(3):\n    def f(x, i=i): return x+i\n    fs.append(f)\ngs=[lambda: i for i in range(3)]\nhs={k: (lambda k=k: k) for k in 'ab'}",
+        "print([f(1) for f in fs], [g() for g in gs], [h() for h in hs.values()], i)",
+        "i=10; print(fs[2] is f, [g() for g in gs])",
+    ],
+    "string keyed functions": [
+        "def a(): return 'a'\ndef b(): return a()\ntable={'a':a,'b':b}",
+        "def a(): return 'new'",
+        "print(table['a'](), table['b'](), table['a'] is a)",
+    ],
+    "import forms": [
+        "import os.path as p, json as j, collections.abc\nfrom math import *\nfrom os import getcwd as gc2, path\nimport xml.dom.minidom",
+        "print(p.join('a','b'), j.dumps(1), collections.abc.Mapping.__name__, floor(2.5), path is p, xml.dom.minidom.Document.__name__)",
+        "import xml; print(hasattr(xml,'dom'))",
+    ],
+    "numpy random generator shared": [
+        "import numpy as np\nrng=np.random.default_rng(1); d={'r':rng}; bg=rng.bit_generator; c=np.random.RandomState(2); ss=np.random.SeedSequence(5); kids=ss.spawn(2)",
+        "print(rng.random(), d['r'] is rng, bg is rng.bit_generator, c.rand(), kids[0].entropy)",
+        "print(d['r'].random(), c.rand(), ss.n_children_spawned)",
+    ],
+    "pandas mutate many": [
+        "import pandas as pd, numpy as np\nrng=np.random.default_rng(0)\ndf=pd.DataFrame({'k':list('abcab'),'v':rng.random(5)}); idx=df.index; col=df.columns; g=df.groupby('k'); d={k:x for k,x in g}; p=df.pivot_table(index='k',values='v'); m=df.merge(p,on='k'); ser=df.set_index('k')['v']",
+        "df['w']=df.v*2; df.loc[5]=['z',1,2]; print(df.round(3), d['a'].round(3), m.round(3))",
+        "df.drop(columns='v', inplace=True); df.rename(columns={'w':'W'}, inplace=True); print(df.round(3), ser.round(3), g.ngroups, col.tolist(), len(idx))",
+        "df=df.sort_values('W', ascending=False).reset_index(drop=True); df.index.name='n'; print(df.round(3))",
+        "print(df.round(3), df.index.name, p.round(3))",
+    ],
+    "datetime index": [
+        "import pandas as pd\nts=pd.Series(range(48), index=pd.date_range('2024-01-01', periods=48, freq='h', tz='UTC')); r=ts.resample('D').sum(); w=ts.rolling('3h')",
+        "print(r, ts.index.freq, w.sum().iloc[5])",
+        "ts.iloc[0]=100; print(ts.resample('D').sum(), ts.index.freq)",
+    ],
+    "polars": [
+        "import polars as pl\ndf=pl.DataFrame({'a':[1,2,3],'b':['x','y','z']}); lf=df.lazy().filter(pl.col('a')>1); s=df['a']",
+        "print(df.with_columns(c=pl.col('a')*2), lf.collect(), s.sum())",
+        "df=df.with_columns(d=pl.lit(1)); df[0,'a']=50; print(df, s.to_list())",
+        "print(df, s.to_list())",
+    ],
+    "sympy": [
+        "import sympy as sp\nx,y=sp.symbols('x y'); e=x**2+sp.sin(y); f=sp.lambdify(x, x**2); M=sp.Matrix([[x,1],[2,y]]); F=sp.Function('F')",
+        "print(e.diff(x), f(3), M.det(), F(x).diff(x), sp.solve(x**2-4, x))",
+        "M[0,0]=5; print(M, sp.symbols('x')==x)",
+    ],
+    "networkx": [
+        "import networkx as nx\nG=nx.Graph(); G.add_edge(1,2,w=3); v=G.nodes; H=G.subgraph([1,2]); e=G.edges(data=True)",
+        "G.add_node(9); print(list(v), list(e), list(H.nodes))",
+        "print(nx.shortest_path(G,1,2), list(v))",
+    ],
+    "exceptions across cells": [
+        "import traceback\ntry: {}['k']\nexcept KeyError as err: saved=err\nclass My(Exception):\n    def __init__(self, code, *, extra): self.code=code; self.extra=extra; super().__init__(f'c{code}')\nm=My(3, extra=[1])",
+        "print(repr(saved), traceback.format_exception_only(saved), m.code, m.extra, str(m))",
+        "try: raise m from saved\nexcept My as e2: print(e2 is m, e2.__cause__ is saved)",
+        "print(m.__cause__ is saved)",
+    ],
+    "sys hooks": [
+        "import sys\ndef hook(*a): print('hooked')\nsys.excepthook=hook; sys.my_attr=[1]",
+        "print(sys.excepthook is hook, sys.my_attr); sys.my_attr.append(2)",
+        "print(sys.my_attr)",
+    ],
+    "from random import": [
+        "from random import seed, random, shuffle\nfrom numpy.random import seed as nseed, rand\nseed(1); nseed(1); a=random(); b=rand()",
+        "print(random(), rand())",
+        "import random as R, numpy as np\nprint(R.random(), np.random.rand())",
+        "seed(1); nseed(1); print(random()==a, rand()==b)",
+    ],
+    "sys path alias": [
+        "import sys, os\np=sys.path; env=os.environ; mods=sys.modules",
+        "p.append('/zz'); env['QQ']='1'; print(p is sys.path, env is os.environ, mods is sys.modules)",
+        "print('/zz' in sys.path, os.environ['QQ'])",
+    ],
+    "main module": [
+        "import __main__, sys\nv=1\n__main__.w=2",
+        "print(w, __main__.v, sys.modules['__main__'] is __main__)\nsetattr(__main__,'q',3)",
+        "print(q, hasattr(__main__,'nope'), __name__)\ndelattr(__main__,'q')",
+        "try: q\nexcept NameError: print('gone')",
+    ],
+    "type hints": [
+        "from typing import get_type_hints\nclass P: ...\ndef f(a: 'P', b: int) -> 'list[P]': ...\nclass D:\n    x: 'P'",
+        "print(get_type_hints(f)['a'] is P, get_type_hints(D)['x'] is P)",
+        "import dataclasses\n@dataclasses.dataclass\nclass E:\n    p: 'P'\n    q: int = 3\nprint(E(1))",
+        "print(E(2), dataclasses.fields(E)[0].type)",
+    ],
+    "pickle itself": [
+        "import pickle, copy\nclass A:\n    def __init__(self): self.v=[1]\n    def __reduce__(self): return (A, ())\na=A(); a.v.append(2)\ns=pickle.dumps(a)",
+        "b=pickle.loads(s); print(a.v, b.v, type(b) is A); c=copy.deepcopy({'k':a.v}); print(c)",
+        "print(a.v, b.v)",
+    ],
+    "unittest": [
+        "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): self.assertEqual(1,1)",
+        "import io\nr=unittest.main(argv=[''],exit=False,testRunner=unittest.TextTestRunner(stream=io.StringIO())).result; print(r.testsRun, r.wasSuccessful())",
+    ],
+    "asyncio": [
+        "import asyncio\nq=asyncio.Queue(); ev=asyncio.Event(); lock=asyncio.Lock()\nasync def put(n):\n    await q.put(n); ev.set()\nawait put(1)",
+        "print(await q.get(), ev.is_set())\nasync with lock: print('locked')",
+        "async def agen():\n    for i in range(3): yield i\nprint([i async for i in agen()])\nawait asyncio.gather(put(5), put(6)); print(q.qsize())",
+        "print(await q.get(), q.qsize())",
+    ],
+    "singledispatch methods": [
+        "import functools\nclass A:\n    @functools.singledispatchmethod\n    def f(self, x): return 'o'\n    @f.register\n    def _(self, x: int): return 'i'\n    @functools.cached_property\n    def cp(self): return [1]\na=A(); a.cp",
+        "print(a.f(1), a.f(''), a.cp)\na.cp.append(2)\n@A.f.register\ndef _(self, x: str): return 's'",
+        "print(a.f(''), a.cp)",
+    ],
+    "big mix": [
+        "import numpy as np, pandas as pd\nA=np.arange(100_000.).reshape(100,-1); B=A[::2]; df=pd.DataFrame(A[:, :3].copy(), columns=list('xyz')); d={'A':A,'B':B,'df':df}; L=[d, (A,)]",
+        "B[0,0]=-1; d['df'].iloc[0,0]=7; print(A[0,0], df.iloc[0,0], L[0]['B'] is B, L[1][0] is A)",
+        "A*=2; print(B[0,0], L[1][0][0,1], df.x.iloc[0])",
+        "df2=df.T; A=A+1; print(A[0,0], B[0,0], d['A'][0,0])",
+        "print(d['A'] is A, L[1][0] is d['A'], np.shares_memory(B, d['A']))",
+    ],
 }
 
 

@@ -140,7 +140,7 @@ def slot_values(value: Any) -> dict[str, Any]:
 
 def reduce_library_instance(pickler: StatePickler, value: Any) -> Any:
     """Save an instance of a library's plain class."""
-    place = pickler.registry.singletons.get(id(value))
+    place = pickler.registry.place_of(value)
     return pickler.by_name(value, *place) if place is not None else reduce_instance(pickler, value)
 
 
