@@ -59,7 +59,8 @@ class Settings:
         choices=("none", "proxy", "host"),
     )
     network_allow: str = _setting(
-        "", "Domains that cells may reach through the proxy, separated by spaces; empty: all public."
+        "",
+        "Domains that cells may reach through the proxy, separated by spaces; empty: all public.",
     )
     export_exclude: str = _setting(
         "pyproject.toml uv.lock", "Patterns of files that are not exported, separated by spaces."

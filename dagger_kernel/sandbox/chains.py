@@ -42,7 +42,12 @@ def chain_step(step: Step, result: Result | None, parent_key: str) -> ChainStep 
     """Return what an engine must do for a step; None for one without effect (rewind, no result)."""
     if result is None or step.kind is Kind.REWIND:
         return None
-    common: dict[str, Any] = {"seq": step.seq, "key": step.key, "parent_key": parent_key, "nonce": step.nonce}
+    common: dict[str, Any] = {
+        "seq": step.seq,
+        "key": step.key,
+        "parent_key": parent_key,
+        "nonce": step.nonce,
+    }
     if step.kind is Kind.UPLOAD:
         files = tuple(
             PutFile(path=f["path"], blob=f["blob"], size=f["size"], mode=f.get("mode", 0o644))

@@ -45,4 +45,3 @@ class DriftFinder:
         self.lines.append(
             f"Replaying step {step.seq} (cell [{number}]) gave another result than the log: {what}."
         )
-

@@ -29,7 +29,9 @@ class SandboxSession:
     Cells run one after another. The engine is chosen and connected when it is first needed.
     """
 
-    def __init__(self, settings: Settings, logbook: Logbook, log: LogStore, sandbox_id: str) -> None:
+    def __init__(
+        self, settings: Settings, logbook: Logbook, log: LogStore, sandbox_id: str
+    ) -> None:
         self.settings = settings
         self.id = sandbox_id
         self.number = 0
@@ -171,9 +173,7 @@ class SandboxSession:
             self._rooms.stand_by()
         return CellResult(step=step, result=result, outcome=outcome, drift=drift, files=exported)
 
-    async def _deliver(
-        self, room: Room, step: Step, cell: Cell, running: RunningStep
-    ) -> Outcome:
+    async def _deliver(self, room: Room, step: Step, cell: Cell, running: RunningStep) -> Outcome:
         request = cell_request(step) | {
             "silent": cell.silent,
             "user_expressions": cell.user_expressions,

@@ -61,7 +61,9 @@ class Tip:
     def advance(self, step: Step, result: Result) -> None:
         """Take a finished step as the new tip."""
         parent_key = self.chain[-1].key if self.chain else ""
-        entry = chain_step(step, result, parent_key or root_key(step.base_digest, step.runner_digest))
+        entry = chain_step(
+            step, result, parent_key or root_key(step.base_digest, step.runner_digest)
+        )
         if entry is not None:
             self.chain.append(entry)
         self._results[step.key] = result

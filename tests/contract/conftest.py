@@ -89,7 +89,9 @@ class Bench:
 def text(handler, name="stdout"):
     """Return the text of a stream."""
     return "".join(
-        head["text"] for head, _ in handler.frames if head["type"] == "stream" and head["name"] == name
+        head["text"]
+        for head, _ in handler.frames
+        if head["type"] == "stream" and head["name"] == name
     )
 
 

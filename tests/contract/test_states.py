@@ -79,8 +79,12 @@ async def test_uploads_are_one_layer(bench):
 
 
 async def test_a_layer_can_be_applied_instead_of_repeating(bench):
-    await bench.cell("import os; os.makedirs('d'); open('d/f', 'w').write('1'); open('gone', 'w').close()")
-    await bench.cell("import os; os.remove('gone'); open('d/f', 'w').write('2'); x = 7; os.symlink('f', 'd/l')")
+    await bench.cell(
+        "import os; os.makedirs('d'); open('d/f', 'w').write('1'); open('gone', 'w').close()"
+    )
+    await bench.cell(
+        "import os; os.remove('gone'); open('d/f', 'w').write('2'); x = 7; os.symlink('f', 'd/l')"
+    )
     archive = await bench.engine.export_layer(bench.chain[-1].key, 1 << 20)
     assert archive is not None
     assert await bench.engine.export_layer(bench.chain[-1].key, 10) is None
@@ -99,7 +103,9 @@ async def test_a_step_without_effect_leaves_its_parent_state(bench):
 
 
 async def test_files_are_listed_read_and_compared(bench):
-    await bench.cell("import os; os.makedirs('d/e'); open('d/a', 'w').write('abc'); os.symlink('/etc', 'd/l')")
+    await bench.cell(
+        "import os; os.makedirs('d/e'); open('d/a', 'w').write('abc'); os.symlink('/etc', 'd/l')"
+    )
     old = bench.chain[-1].key
     await bench.cell("open('d/a', 'w').write('changed'); open('d/e/n', 'w').close()")
     new = bench.chain[-1].key
@@ -110,7 +116,9 @@ async def test_files_are_listed_read_and_compared(bench):
     assert await bench.engine.diff(old, new) == {"d/a": "changed", "d/e/n": "new"}
 
 
-@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "d/../../x", "l/passwd", "l", "d", "p", "nul\0"])
+@pytest.mark.parametrize(
+    "path", ["../x", "/etc/passwd", "d/../../x", "l/passwd", "l", "d", "p", "nul\0"]
+)
 async def test_paths_that_leave_the_sandbox_are_refused(bench, path):
     await bench.cell("import os; os.mkdir('d'); os.symlink('/etc', 'l'); os.mkfifo('p')")
     with pytest.raises((SandboxPathError, FileNotFoundError)):

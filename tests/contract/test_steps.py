@@ -13,8 +13,12 @@ from .conftest import kinds, text
 
 
 async def test_variables_files_and_directory_carry_over(bench):
-    await bench.cell("x = [1]; y = x; open('a.txt', 'w').write('file'); import os; os.mkdir('d'); os.chdir('d')")
-    outcome, frames = await bench.cell("y.append(2); print(x, open('../a.txt').read(), os.getcwd())")
+    await bench.cell(
+        "x = [1]; y = x; open('a.txt', 'w').write('file'); import os; os.mkdir('d'); os.chdir('d')"
+    )
+    outcome, frames = await bench.cell(
+        "y.append(2); print(x, open('../a.txt').read(), os.getcwd())"
+    )
     assert outcome.status == "ok"
     assert text(frames) == "[1, 2] file /home/sandbox/d\n"
 
@@ -26,7 +30,9 @@ async def test_temporary_files_carry_over(bench):
 
 
 async def test_deleted_files_stay_deleted(bench):
-    await bench.cell("import os; os.makedirs('d/e'); open('d/e/f', 'w').write('1'); open('g', 'w').close()")
+    await bench.cell(
+        "import os; os.makedirs('d/e'); open('d/e/f', 'w').write('1'); open('g', 'w').close()"
+    )
     await bench.cell("import os, shutil; shutil.rmtree('d'); os.remove('g'); os.mkdir('d')")
     _, frames = await bench.cell("import os; print(os.listdir('d'), os.path.exists('g'))")
     assert text(frames) == "[] False\n"
@@ -43,7 +49,9 @@ async def test_no_process_survives_its_cell(bench):
     outcome, _ = await bench.cell("import subprocess; p = subprocess.Popen(['sleep', '600'])")
     assert outcome.status == "ok"
     assert "sleep" in " ".join(outcome.killed)
-    _, frames = await bench.cell("import subprocess; print(subprocess.run(['pgrep', '-x', 'sleep']).returncode)")
+    _, frames = await bench.cell(
+        "import subprocess; print(subprocess.run(['pgrep', '-x', 'sleep']).returncode)"
+    )
     assert text(frames) == "1\n"
 
 
@@ -105,7 +113,9 @@ async def test_output_arrives_while_the_cell_runs(bench):
 async def test_an_interrupt_ends_the_cell_and_keeps_its_state(bench):
     room = await bench.room()
     listener = Recorder([])
-    request = bench.request("before = 1\nprint('sleeping', flush=True)\nimport time\ntime.sleep(600)")
+    request = bench.request(
+        "before = 1\nprint('sleeping', flush=True)\nimport time\ntime.sleep(600)"
+    )
     running = asyncio.create_task(room.run(request, listener))
     while "sleeping" not in text(listener):
         await asyncio.sleep(0.02)

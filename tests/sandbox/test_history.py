@@ -17,7 +17,9 @@ from .conftest import text_of
 
 
 async def test_uploads_are_there_in_the_next_cell(session):
-    done = await session.upload([("q3 sign-ups.csv", b"a\n1\n"), ("../../etc/passwd", io.BytesIO(b"x"))])
+    done = await session.upload(
+        [("q3 sign-ups.csv", b"a\n1\n"), ("../../etc/passwd", io.BytesIO(b"x"))]
+    )
     assert done.paths["q3 sign-ups.csv"] == "attachments/q3 sign-ups.csv"
     assert done.paths["../../etc/passwd"] == "attachments/passwd"
     listing = await text_of(session, "import os; print(sorted(os.listdir('attachments')))")
@@ -45,7 +47,10 @@ async def test_a_rewind_continues_from_an_earlier_step(session):
     await session.rewind(1)
     assert await text_of(session, "print(x, open('f').read())") == "1 one\n"
     await session.rewind(0)
-    assert await text_of(session, "import os; print('x' in globals(), os.path.exists('f'))") == "False False\n"
+    assert (
+        await text_of(session, "import os; print('x' in globals(), os.path.exists('f'))")
+        == "False False\n"
+    )
     await session.rewind(2)
     assert await text_of(session, "print(x)") == "2\n"
     with pytest.raises(StepNotFoundError):
@@ -66,7 +71,9 @@ async def test_a_fork_leaves_its_origin_alone(opening):
 
 
 async def test_files_of_the_tip_can_be_listed_and_downloaded(session):
-    await run_source(session, "import os; os.mkdir('out'); open('out/ü.bin', 'wb').write(b'\\0\\xff')")
+    await run_source(
+        session, "import os; os.mkdir('out'); open('out/ü.bin', 'wb').write(b'\\0\\xff')"
+    )
     assert [f.path for f in await session.files("out")] == ["out/ü.bin"]
     assert await session.download("out/ü.bin") == b"\0\xff"
 

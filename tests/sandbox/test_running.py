@@ -35,7 +35,9 @@ async def test_a_silent_cell_leaves_nothing(session):
 
 
 async def test_files_come_back_with_their_bytes(session):
-    done = await run_source(session, "open('a.csv', 'w').write('a,b\\n1,2\\n'); import os; os.mkfifo('p')")
+    done = await run_source(
+        session, "open('a.csv', 'w').write('a,b\\n1,2\\n'); import os; os.mkfifo('p')"
+    )
     files = {file.path: file for file in done.files}
     assert files["a.csv"].data == b"a,b\n1,2\n"
     assert files["a.csv"].mime == "text/csv"
@@ -106,14 +108,18 @@ async def test_two_sessions_on_one_sandbox_take_turns(opening):
     two = await opening(one.id)
     for number in range(3):
         await asyncio.gather(
-            run_source(one, f"xs.append('one {number}')"), run_source(two, f"xs.append('two {number}')")
+            run_source(one, f"xs.append('one {number}')"),
+            run_source(two, f"xs.append('two {number}')"),
         )
     assert await text_of(two, "print(len(xs), len(set(xs)))") == "6 6\n"
     assert [step.seq for step, _ in await one.steps()] == list(range(1, 9))
 
 
 async def test_past_the_queue_there_is_a_clear_error(opening):
-    one, two = await opening(max_running=1, max_queued=0), await opening(max_running=1, max_queued=0)
+    one, two = (
+        await opening(max_running=1, max_queued=0),
+        await opening(max_running=1, max_queued=0),
+    )
     listener = Listener()
     running = asyncio.create_task(
         run_source(one, "print('go', flush=True); import time; time.sleep(600)", listener)

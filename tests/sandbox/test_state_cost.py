@@ -30,7 +30,9 @@ async def test_frames_that_share_memory_part_at_a_write_as_in_one_process(sessio
     await run_source(session, FRAME + "\nhead = df.head(); same = df; whole = df[:]")
     await run_source(session, "df.iloc[0, 0] = 99")
     assert (
-        await text_of(session, "print(head.iloc[0, 0], whole.iloc[0, 0], df.iloc[0, 0], same is df)")
+        await text_of(
+            session, "print(head.iloc[0, 0], whole.iloc[0, 0], df.iloc[0, 0], same is df)"
+        )
         == "0.0 0.0 99.0 True\n"
     )
 

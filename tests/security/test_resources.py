@@ -105,7 +105,9 @@ def test_what_is_left_running_ends_with_its_cell(sandboxes, what):
     began = time.monotonic()
     done = sandbox.run(LEFT_BEHIND[what])
     assert done.status == "ok"
-    assert "done" in printed(done) or "for ever" in what  # it may print more than is shown before that
+    assert (
+        "done" in printed(done) or "for ever" in what
+    )  # it may print more than is shown before that
     assert time.monotonic() - began < 30
     assert (
         int(

@@ -43,7 +43,18 @@ def probe() -> Probe:
     with tempfile.TemporaryDirectory(prefix="dagger-kernel-probe-") as scratch:
         for name in ("lower", "upper", "work"):
             (Path(scratch) / name).mkdir()
-        bare = [bwrap, "--unshare-user", "--unshare-all", "--uid", "0", "--gid", "0", "--ro-bind", "/usr", "/usr"]
+        bare = [
+            bwrap,
+            "--unshare-user",
+            "--unshare-all",
+            "--uid",
+            "0",
+            "--gid",
+            "0",
+            "--ro-bind",
+            "/usr",
+            "/usr",
+        ]
         links = [
             "--symlink",
             "usr/lib",

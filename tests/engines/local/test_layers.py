@@ -47,7 +47,9 @@ def test_a_damaged_record_is_a_missing_layer(tmp_path, damage):
     assert store.get(layer.key) is None
 
 
-def test_a_layer_that_may_not_be_on_the_disk_does_not_outlive_the_machines_run(tmp_path, monkeypatch):
+def test_a_layer_that_may_not_be_on_the_disk_does_not_outlive_the_machines_run(
+    tmp_path, monkeypatch
+):
     from dagger_kernel.engines.local import layers
 
     store = LayerStore(tmp_path)
@@ -116,7 +118,17 @@ def apply(root, changes):
 
 
 def mounted(stack, upper, work, script):
-    command = [bwrap_path(), "--unshare-all", "--uid", "0", "--gid", "0", "--ro-bind", "/usr", "/usr"]
+    command = [
+        bwrap_path(),
+        "--unshare-all",
+        "--uid",
+        "0",
+        "--gid",
+        "0",
+        "--ro-bind",
+        "/usr",
+        "/usr",
+    ]
     command += ["--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib"]
     command += ["--symlink", "usr/lib64", "/lib64"]
     for lower in reversed(stack):

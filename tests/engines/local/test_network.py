@@ -28,7 +28,9 @@ def test_addresses_of_this_machine_and_its_neighbours_are_refused(address):
         check("name", address)
 
 
-@pytest.mark.parametrize("address", ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "2002:101:101::1"])
+@pytest.mark.parametrize(
+    "address", ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "2002:101:101::1"]
+)
 def test_public_addresses_are_not(address):
     check("name", address)
 
@@ -36,7 +38,11 @@ def test_public_addresses_are_not(address):
 @given(st.ip_addresses(v=4))
 def test_an_embedded_address_is_judged_like_itself(address):
     denied = any(address in network for network in DENIED if network.version == 4)
-    forms = [str(address), f"::ffff:{address}", str(ipaddress.IPv6Address((0x64FF9B << 96) | int(address)))]
+    forms = [
+        str(address),
+        f"::ffff:{address}",
+        str(ipaddress.IPv6Address((0x64FF9B << 96) | int(address))),
+    ]
     for form in forms:
         try:
             check("name", form)
@@ -116,7 +122,13 @@ def test_proxy_requests_are_understood(method, target, expected):
 
 @pytest.mark.parametrize(
     ("method", "target"),
-    [("GET", "/relative"), ("GET", "ftp://a/"), ("GET", "file:///etc/passwd"), ("CONNECT", "a"), ("CONNECT", ":1")],
+    [
+        ("GET", "/relative"),
+        ("GET", "ftp://a/"),
+        ("GET", "file:///etc/passwd"),
+        ("CONNECT", "a"),
+        ("CONNECT", ":1"),
+    ],
 )
 def test_other_requests_are_refused(method, target):
     with pytest.raises(ValueError):
@@ -179,7 +191,9 @@ async def test_this_machine_is_refused_with_a_reason(server):
     assert "refused" in hosts[f"127.0.0.1:{server}"]
 
 
-@pytest.mark.parametrize("request_text", [b"\x16\x03\x01 not http\r\n\r\n", b"GET /x HTTP/1.1\r\n\r\n"])
+@pytest.mark.parametrize(
+    "request_text", [b"\x16\x03\x01 not http\r\n\r\n", b"GET /x HTTP/1.1\r\n\r\n"]
+)
 async def test_what_is_no_proxy_request_is_answered(request_text):
     answer, hosts = await ask(Policy(), request_text)
     assert answer.startswith(b"HTTP/1.1 400")

@@ -97,7 +97,9 @@ def test_paths_are_relative_to_the_home_directory(path, parts):
     assert split(path) == parts
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "..", "a/../..", "a\0b", "x" * 256, "/home/sandboxes"])
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "..", "a/../..", "a\0b", "x" * 256, "/home/sandboxes"]
+)
 def test_other_paths_are_refused(path):
     with pytest.raises(SandboxPathError):
         split(path)
