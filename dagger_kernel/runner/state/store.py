@@ -18,7 +18,8 @@ PAGE = 4096
 OWN_FILE = 1 << 20
 """Blobs of this many bytes get a file of their own; smaller ones share a pack."""
 
-PACK_LIMIT = 256 << 20
+OPEN_FILES = 32
+"""Blob files kept open; a notebook of a thousand arrays must not use up the descriptors."""
 
 Slice = tuple[str, int, int]
 """Where bytes live: file name below ``b/``, offset, length."""
@@ -65,9 +66,11 @@ class BlobStore:
         return data
 
     def descriptor(self, name: str) -> int:
-        """Open descriptor of a blob file; kept for the life of the process."""
+        """Open descriptor of a blob file; the latest few are kept open."""
         found = self._files.get(name)
         if found is None:
+            if len(self._files) >= OPEN_FILES:
+                os.close(self._files.pop(next(iter(self._files))))
             flags = os.O_RDONLY | os.O_CLOEXEC
             found = self._files[name] = os.open(self.path(name), flags)
         return found

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .loader import Loader
 
 SECONDS = 5.0
+"""Time the child gets; what is not tried by then is taken on trust."""
 
 TRUSTED = frozenset(
     {"builtins", "collections", "datetime", "decimal", "fractions", "functools", "itertools", "uuid",
@@ -59,17 +60,21 @@ def try_loading(dumps: dict[str, Dump], loader: Loader) -> dict[str, str]:
     waiting = list(dumps)
     failures: dict[str, str] = {}
     while waiting:
-        done, complete = _round({key: dumps[key] for key in waiting}, loader)
+        done, ended = _round({key: dumps[key] for key in waiting}, loader)
         failures.update({key: reason for key, reason in done.items() if reason})
         waiting = waiting[len(done) :]
-        if complete or not waiting:
-            break
+        if ended not in _CRASHES or not waiting:
+            break  # all are tried; or somebody else ended the child, which tells nothing
         # The child died over the first one which it did not report.
-        failures[waiting.pop(0)] = "loading it crashes or hangs the interpreter"
+        failures[waiting.pop(0)] = "loading it crashes the interpreter"
     return failures
 
 
-def _round(dumps: dict[str, Dump], loader: Loader) -> tuple[dict[str, str], bool]:
+_CRASHES = frozenset({signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE})
+
+
+def _round(dumps: dict[str, Dump], loader: Loader) -> tuple[dict[str, str], int]:
+    """Try dumps in one child; give what it reported, and the signal that ended it."""
     reader, writer = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -78,34 +83,36 @@ def _round(dumps: dict[str, Dump], loader: Loader) -> tuple[dict[str, str], bool
         except OSError:
             os.close(reader)
             os.close(writer)
-            return dict.fromkeys(dumps, ""), True
+            return dict.fromkeys(dumps, ""), 0
     if not child:
         _child(dumps, loader, writer)
     os.close(writer)
     try:
-        text = _read(reader, time.monotonic() + SECONDS)
+        text, ended = _read(reader, time.monotonic() + SECONDS)
     finally:
         os.close(reader)
-        try:
+    try:
+        if not ended:
             os.kill(child, signal.SIGKILL)
-        except OSError:
-            pass
-        os.waitpid(child, 0)
+        _, status = os.waitpid(child, 0)
+    except OSError:  # somebody else has waited for it
+        status = 0
     lines = [json.loads(line) for line in text.splitlines() if line.endswith(b"]")]
     done = {line[0]: line[1] for line in lines if len(line) == 2}
-    return done, any(len(line) == 1 for line in lines)
+    return done, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
 
-def _read(reader: int, deadline: float) -> bytes:
+def _read(reader: int, deadline: float) -> tuple[bytes, bool]:
+    """Read until the end or the deadline; tell whether it was the end."""
     text = b""
     while True:
         left = deadline - time.monotonic()
         ready = select.select([reader], [], [], max(0.0, left))[0]
         if not ready:
-            return text
+            return text, False
         piece = os.read(reader, 1 << 16)
         if not piece:
-            return text
+            return text, True
         text += piece
 
 
@@ -131,6 +138,5 @@ def _child(dumps: dict[str, Dump], loader: Loader, writer: int) -> None:
                 ]
             os.write(writer, json.dumps([key, reason]).encode() + b"\n")
         pop_loader()
-        os.write(writer, b"[true]\n")
     finally:
         os._exit(0)

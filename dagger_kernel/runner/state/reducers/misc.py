@@ -75,9 +75,10 @@ def reduce_proxy(_pickler: StatePickler, value: Any) -> Any:
     if isinstance(inner, type):
         return (vars, (inner,))
     # A class's own dictionary cannot be taken hold of; its proxy is `vars(cls)`.
-    for holder in gc.get_referrers(inner) if type(inner) is dict else ():
-        if isinstance(holder, type) and type.__getattribute__(holder, "__dict__") == value:
-            return (vars, (holder,))
+    for content in list(inner.values()) if type(inner) is dict and "__module__" in inner else ():
+        owner = getattr(content, "__objclass__", None)
+        if isinstance(owner, type) and gc.get_referents(vars(owner))[0] is inner:
+            return (vars, (owner,))
     return (types.MappingProxyType, (inner,))
 
 
