@@ -25,6 +25,7 @@ class Rooms:
         self._engine: Engine | None = None
         self._base: Base | None = None
         self._standby = Standby(settings.standby_idle_seconds)
+        self._listening: Progress = no_progress
         self._committing: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
 
@@ -69,7 +70,15 @@ class Rooms:
         base = await self.prepare(progress)
         if nonce is not None:
             return await self._open(nonce, progress)
-        room = await self._standby.take(self._tip.key(base))
+        # A standby may still be opening, a replay with it: then its progress is this cell's.
+        self._listening = progress
+        try:
+            room = await self._standby.take(self._tip.key(base))
+        except asyncio.CancelledError:
+            await self._standby.drop()  # an interrupt stops a replay, whoever began it
+            raise
+        finally:
+            self._listening = no_progress
         return room or await self._open(fresh_nonce(), progress)
 
     async def waiting(self) -> Room | None:
@@ -136,7 +145,10 @@ class Rooms:
         )
 
     async def _open_quietly(self) -> Room:
-        return await self._open(fresh_nonce(), no_progress)
+        return await self._open(fresh_nonce(), self._tell)
+
+    def _tell(self, text: str) -> None:
+        self._listening(text)  # whoever waits now, not who waited when the standby was begun
 
     async def _commit(self, room: Room, key: str) -> None:
         try:

@@ -7,7 +7,7 @@ import uuid
 from typing import Any, BinaryIO
 
 from ..engines.base import FileInfo, Outcome, Progress, Room, no_progress
-from ..errors import EngineError, SandboxDisabledError
+from ..errors import DaggerKernelError, EngineError, LinkError, SandboxDisabledError
 from ..log import LogStore
 from ..settings import Settings, maximum_limits
 from ..steps import Kind, Limits, Result, Status, Step, child_key, content_nonce
@@ -142,7 +142,7 @@ class SandboxSession:
             if not cell.silent:
                 step = await self._logbook.call(self._log.append, step)
             outcome = await self._deliver(room, step, cell, running)
-        except EngineError as error:
+        except (EngineError, LinkError) as error:
             await room.close()
             if not cell.silent:
                 await self._record_loss(step, running, error)
@@ -233,7 +233,9 @@ class SandboxSession:
             return None
         return await self._logbook.call(self._log.blobs.put, archive)
 
-    async def _record_loss(self, step: Step, running: RunningStep, error: EngineError) -> None:
+    async def _record_loss(
+        self, step: Step, running: RunningStep, error: DaggerKernelError
+    ) -> None:
         """Log that a step may have run but told no result: it has no effect."""
         running.outputs.take({"type": "error", **error.as_error_content()})
         lost = running.result(step, Outcome(status=Status.LOST, reason="engine"), [])

@@ -150,3 +150,42 @@ async def test_a_step_that_caught_its_interrupt_is_not_repeated(opening):
     shutil.rmtree(opening.data_dir / "layers")
     again = await opening(first.id)
     assert await text_of(again, "print(x)") == "caught\n"
+
+
+SLOW = "import time; time.sleep(0.4)"
+
+
+async def replaying_standby(opening):
+    """Return a session whose standby is replaying three slow steps, and the time that takes."""
+    first = await opening()
+    for _ in range(3):
+        await run_source(first, SLOW)
+    await first.close()
+    shutil.rmtree(opening.data_dir / "layers")
+    again = await opening(first.id)
+    again.start_warming()
+    return again
+
+
+async def test_a_replay_that_the_standby_began_is_shown(opening):
+    session = await replaying_standby(opening)
+    listener = Listener()
+    await run_source(session, "print('after')", listener)
+    assert listener.text == "after\n"
+    assert "replaying 3/3" in listener.progress
+
+
+async def test_an_interrupt_stops_a_replay_that_the_standby_began(opening):
+    import asyncio
+
+    from dagger_kernel.sandbox import InterruptedByUser
+
+    session = await replaying_standby(opening)
+    listener = Listener()
+    running = asyncio.create_task(run_source(session, "print('after')", listener))
+    while not any("replaying" in line for line in listener.progress):
+        await asyncio.sleep(0.01)
+    await session.interrupt()
+    with pytest.raises(InterruptedByUser):
+        await running
+    assert await text_of(session, "print('later')") == "later\n"
