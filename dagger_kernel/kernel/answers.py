@@ -18,8 +18,13 @@ from .holder import SessionHolder
 
 logger = logging.getLogger(__name__)
 
-ASK_SECONDS = 5.0
-"""How long completion and inspection may wait for a room."""
+COLD_SECONDS = 10.0
+WARM_SECONDS = 3.0
+DOUBTFUL_SECONDS = 0.5
+"""How long completion and inspection may wait for a room: at first, after an answer, and after a
+wait in vain (a long replay): cells of the user wait behind the question."""
+
+POLL_SECONDS = 0.05
 
 IS_COMPLETE_SECONDS = 0.3
 """Shorter: there is a good answer without the sandbox."""
@@ -36,12 +41,13 @@ class Answers:
 
     def __init__(self, holder: SessionHolder, language: Language, busy: Callable[[], bool]) -> None:
         self._holder, self._language, self._busy = holder, language, busy
+        self._patience = COLD_SECONDS
 
     async def complete(self, content: dict[str, Any]) -> dict[str, Any]:
         """Return the content of a ``complete_reply``."""
         question = self._question(content)
         cursor = question["cursor_pos"]
-        answer = await self._ask("complete", question, ASK_SECONDS)
+        answer = await self._ask("complete", question, self._patience)
         fallback = {
             "status": "ok",
             "matches": [],
@@ -55,7 +61,7 @@ class Answers:
         """Return the content of an ``inspect_reply``."""
         question = self._question(content)
         question["detail_level"] = 1 if content.get("detail_level") else 0
-        answer = await self._ask("inspect", question, ASK_SECONDS)
+        answer = await self._ask("inspect", question, self._patience)
         fallback: dict[str, Any] = {"status": "ok", "found": False, "data": {}, "metadata": {}}
         return fallback if answer is None else fallback | answer
 
@@ -91,8 +97,14 @@ class Answers:
         try:
             async with asyncio.timeout(seconds):
                 session: SandboxSession = await self._holder.get()
+                while not session.status()["base"]:  # noqa: ASYNC110 - the session has no event
+                    # Warming prepares it if it is built; a question never starts a build.
+                    await asyncio.sleep(POLL_SECONDS)
                 answer = await session.ask(kind, question)
         except Exception:
             logger.info("The question %r stays without an answer", kind, exc_info=True)
+            if seconds == self._patience:
+                self._patience = DOUBTFUL_SECONDS
             return None
+        self._patience = WARM_SECONDS
         return None if not answer or answer.get("status") == "error" else answer

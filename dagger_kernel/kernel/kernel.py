@@ -46,6 +46,7 @@ class DaggerKernel(ProtocolKernel):
         self._counted = ""  # the sandbox that the execution count belongs to
         self._pace = Pace()
         self._comms = CommRelay(self.publish)
+        self._current: Message | None = None  # the cell that runs, or waits for the log
         self._execution: CellExecution | None = None
         self._opening: asyncio.Future[SandboxSession] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -99,6 +100,7 @@ class DaggerKernel(ProtocolKernel):
         self.reply(stream, ident, parent, reply.content, reply.metadata)
 
     async def _execute(self, request: ExecuteRequest, ident: Any, parent: Message) -> Reply:
+        self._current = parent
         opened = await self._open(request)
         number = self._next_number()
         if not request.silent:
@@ -120,7 +122,7 @@ class DaggerKernel(ProtocolKernel):
         try:
             return await self._execution.run()
         finally:
-            self._execution = None
+            self._execution = self._current = None
 
     async def _open(self, request: ExecuteRequest) -> SandboxSession | BaseException | None:
         """Return the session, or why there is none: the cell has to say it."""
@@ -212,11 +214,12 @@ class DaggerKernel(ProtocolKernel):
 
         The channels race: an interrupt a client sent before the cell was meant for an earlier one.
         """
+        if self._current is None or (request and _sent_before(request, self._current)):
+            return
         if self._opening is not None:
             self._opening.cancel()
-        execution = self._execution
-        if execution is not None and not (request and _sent_before(request, execution.parent)):
-            self._background(execution.interrupt())
+        if self._execution is not None:
+            self._background(self._execution.interrupt())
 
     async def interrupt_request(self, stream: Any, ident: Any, parent: Message) -> None:
         """Interrupt the running cell; on the control thread, answered at once."""

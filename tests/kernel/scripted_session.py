@@ -87,7 +87,7 @@ class ScriptedSession:
         return [(s, line, (text, None) if output else text) for s, line, text in rows]
 
     def status(self):
-        return {"id": self.id, "engine": "scripted", "base": "", "steps": len(self.logged),
+        return {"id": self.id, "engine": "scripted", "base": "scripted", "steps": len(self.logged),
                 "network": "none", "data_dir": "/nowhere", "limits": {}}  # fmt: skip
 
     async def steps(self, after=0):

@@ -59,6 +59,8 @@ def test_completion_and_inspection(scripted):
 
 def test_completion_without_an_answer_is_empty_and_in_time(scripted):
     begin = time.monotonic()
+    scripted.request("complete_request", {"code": "x", "cursor_pos": 1})
+    begin = time.monotonic()
     content = scripted.request("complete_request", {"code": "slow", "cursor_pos": 4}).content
     assert content == {
         "status": "ok",
@@ -67,7 +69,11 @@ def test_completion_without_an_answer_is_empty_and_in_time(scripted):
         "cursor_end": 4,
         "metadata": {},
     }
-    assert time.monotonic() - begin < 8
+    assert time.monotonic() - begin < 5
+    # After a wait in vain the next one is short: cells of the user wait behind it.
+    begin = time.monotonic()
+    scripted.request("complete_request", {"code": "slow", "cursor_pos": 4})
+    assert time.monotonic() - begin < 2
 
 
 @pytest.mark.parametrize("content", [{}, {"code": "x"}, {"code": "x", "cursor_pos": 99}])
@@ -333,7 +339,9 @@ def test_an_unknown_target_is_closed_at_once(scripted):
 
 def test_two_clients_on_one_kernel(scripted, kernels):
     second = kernels.connect(scripted)
-    a = scripted.start("await asyncio.sleep(0.3)\nemit('stream', name='stdout', text='A')")
+    a = scripted.start("await asyncio.sleep(0.5)\nemit('stream', name='stdout', text='A')")
+    while scripted.kc.get_iopub_msg(timeout=20)["msg_type"] != "execute_input":
+        pass  # two sockets: the second cell could overtake the first
     b = second.start(
         "emit('stream', name='stdout', text=await ask('for B', False))", allow_stdin=True
     )
