@@ -183,7 +183,7 @@ class Loader:
 
     def _buffer(self, buffer: Buffer) -> Any:
         if buffer.length < SMALL_BUFFER and not buffer.extents:
-            return bytearray(self._store.read((buffer.file, buffer.offset, buffer.length)))
+            return self.memory.read(buffer)
         return self.memory.map(buffer)
 
     @property

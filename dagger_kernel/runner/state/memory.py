@@ -95,6 +95,7 @@ class Memory:
         self._store = store
         self._libc = _Libc()
         self._known: dict[int, Buffer] = {}
+        self._copies: dict[tuple[int, int], Buffer] = {}
         self._pagemap: bool | None = None
 
     def map(self, buffer: Buffer) -> Any:
@@ -112,6 +113,22 @@ class Memory:
         self._known[address] = buffer
         weakref.finalize(segment, self._unmap, address, buffer.length).atexit = False
         return segment
+
+    def read(self, buffer: Buffer) -> Any:
+        """Read a small saved buffer into memory of its own."""
+        data = bytearray(self._store.read((buffer.file, buffer.offset, buffer.length)))
+        # Not a plain bytearray: the pickler would write that into the pickle itself.
+        copy = (ctypes.c_ubyte * buffer.length).from_buffer(data)
+        self._copies[address_of(memoryview(copy)), buffer.length] = buffer
+        return copy
+
+    def unchanged_copy(self, view: memoryview) -> Buffer | None:
+        """The saved buffer which a block of memory was read from, if they are still equal."""
+        buffer = self._copies.get((address_of(view), view.nbytes))
+        if buffer is None:
+            return None
+        same = self._store.read((buffer.file, buffer.offset, buffer.length)) == view
+        return buffer if same else None
 
     def _map_pages(self, address: int, length: int, file: str, offset: int) -> int:
         """Map part of a file privately; at `address`, over what is there, unless it is 0."""

@@ -297,24 +297,19 @@ class Saver:
         found = []
         for number, item in enumerate(dump.buffers):
             view = item.raw()
-            candidate = before[number] if number < len(before) else None
-            buffer = self._buffer(view, candidate)
+            buffer = self._buffer(view)
             found.append(buffer)
-            same = same and buffer is candidate
+            same = same and buffer is before[number]
         return found, same
 
-    def _buffer(self, view: memoryview, candidate: Buffer | None) -> Buffer:
+    def _buffer(self, view: memoryview) -> Buffer:
         if self._loader.has_mappings:
             known = self._loader.memory.known(view)
             if known is not None:
                 return self._delta(view, known)
-        if (
-            candidate is not None
-            and not candidate.extents
-            and candidate.length == view.nbytes < 1 << 20
-            and self._store.read((candidate.file, candidate.offset, candidate.length)) == view
-        ):
-            return candidate
+            copied = self._loader.memory.unchanged_copy(view)
+            if copied is not None:
+                return copied
         from .memory import address_of
 
         # Two variables may hold one memory, each with its own pickle: it is hashed once.

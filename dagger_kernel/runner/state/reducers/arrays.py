@@ -211,7 +211,10 @@ def reduce_segment(pickler: StatePickler, value: Any) -> Any:
 @rebuilder
 def rebuild_segment(data: Any) -> Any:
     """Give the buffer itself; arrays over it share it."""
-    return data
+    if isinstance(data, ctypes.Array):
+        return data
+    copy = data if isinstance(data, bytearray) else bytearray(data)
+    return (ctypes.c_ubyte * len(copy)).from_buffer(copy)
 
 
 def _reduce_subclass(pickler: StatePickler, array: Any) -> Any:
