@@ -12,6 +12,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import types
+
 
 class StateLostError(RuntimeError):
     """A variable which could not be carried to this cell was used.
@@ -35,6 +39,25 @@ class StateLostError(RuntimeError):
         self.cell = cell
         again = f"run cell [{cell}] again" if cell > 0 else "run the cell that makes it again"
         super().__init__(f"'{name}' ({type_name}) was not kept: {reason}. To get it back, {again}.")
+
+    def _render_traceback_(self) -> list[str]:
+        """Show IPython the user's frames only, not those which noticed the loss."""
+        shell = sys.modules["IPython.core.getipython"].get_ipython()
+        here = os.path.dirname(__file__)
+        frames = []
+        step = self.__traceback__
+        while step is not None:
+            if not step.tb_frame.f_code.co_filename.startswith(here):
+                frames.append(step)
+            step = step.tb_next
+        shown: types.TracebackType | None = None
+        for step in reversed(frames):
+            shown = types.TracebackType(shown, step.tb_frame, step.tb_lasti, step.tb_lineno)
+        formatter = shell.InteractiveTB
+        lines: list[str] = formatter.structured_traceback(
+            type(self), self, shown, tb_offset=formatter.tb_offset
+        )
+        return lines
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.name, self.type_name, self.reason, self.cell))

@@ -8,6 +8,7 @@ libraries are tried, each until it has been loaded once.
 
 from __future__ import annotations
 
+import builtins
 import io
 import json
 import os
@@ -45,7 +46,9 @@ def untried(dump: Dump, tried: set[str]) -> set[str]:
     return {
         name
         for name in dump.pickler.foreign
-        if name not in tried and name.partition(".")[0] not in TRUSTED
+        if name not in tried
+        and name.partition(".")[0] not in TRUSTED
+        and not hasattr(builtins, name)  # such as slice: their names have no module in front
     }
 
 

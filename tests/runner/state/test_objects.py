@@ -10,6 +10,11 @@ import pytest
 
 # (name, statements which bind x, expression over x which holds in the same process)
 OBJECTS = [
+    (
+        "ctypes bytes",
+        "import ctypes; x=(ctypes.c_ubyte*5000)(7); y=(ctypes.c_ubyte*100000)(9)",
+        "type(x) is ctypes.c_ubyte*5000 and x[0]==7 and y[0]==9 and type(y) is ctypes.c_ubyte*100000",
+    ),
     ("ellipsis", "x=...", "x is ..."),
     ("notimplemented", "x=NotImplemented", "x is NotImplemented"),
     ("complex", "x=1+2j", "x==1+2j"),

@@ -109,6 +109,8 @@ def test_report_lists_what_happened(notebook):
     assert outcome["ename"] == "StateLostError"
     assert "socket.socket" in outcome["evalue"]
     assert "run cell [1] again" in outcome["evalue"]
+    assert "s.send(b'x')" in outcome["stdout"]
+    assert "loader.py" not in outcome["stdout"]
     assert notebook.run("del s")["report"]["lost"] == []
     assert notebook.run("s")["ename"] == "NameError"
 

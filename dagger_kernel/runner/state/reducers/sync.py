@@ -141,9 +141,9 @@ def rebuild_thread(cls: Any, name: str, daemon: bool, identity: Any) -> threadin
         made._ident, made._native_id = identity
         if hasattr(made, "_tstate_lock"):
             made._is_stopped = True
-        handle = getattr(made, "_handle", None)
-        if handle is not None and hasattr(handle, "_set_done"):
-            handle._set_done()
+        if hasattr(_thread, "_make_thread_handle"):  # since 3.13
+            made._handle = _thread._make_thread_handle(identity[0])
+            made._handle._set_done()
     return made
 
 
