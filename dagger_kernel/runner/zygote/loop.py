@@ -9,6 +9,7 @@ namespace takes every room with it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import json
@@ -39,6 +40,10 @@ NEEDED = (
 """Modules of the runner that every room uses: imported once here, not in each room."""
 
 
+FIRST_USE = ("pandas.io.formats.html", "pandas.io.formats.string")
+"""What libraries import when a value is first shown."""
+
+
 def main(control_fd: int, preload: list[str]) -> None:
     """Preload, then serve requests until the control socket closes."""
     from ..shell import warm
@@ -47,6 +52,10 @@ def main(control_fd: int, preload: list[str]) -> None:
     for name in NEEDED:
         importlib.import_module(f"...{name}", __name__)
     importlib.import_module("...state", __name__).prime()
+    for name in FIRST_USE:
+        if name.partition(".")[0] in sys.modules:
+            with contextlib.suppress(ImportError):  # another version keeps it elsewhere
+                importlib.import_module(name)
     Zygote(socket.socket(fileno=control_fd), shell).run()
 
 
