@@ -24,6 +24,7 @@ class Rooms:
         self._sandbox_id = sandbox_id
         self._engine: Engine | None = None
         self._base: Base | None = None
+        self._choosing, self._preparing = asyncio.Lock(), asyncio.Lock()
         self._standby = Standby(settings.standby_idle_seconds)
         self._listening: Progress = no_progress
         self._committing: asyncio.Task[None] | None = None
@@ -46,8 +47,9 @@ class Rooms:
         ------
         EngineUnavailableError
         """
-        if self._engine is None:
-            self._engine = await select_engine(self._settings, self._blobs)
+        async with self._choosing:  # warming and the first cell ask at the same time
+            if self._engine is None:
+                self._engine = await select_engine(self._settings, self._blobs)
         return self._engine
 
     async def prepare(self, progress: Progress = no_progress) -> Base:
@@ -60,9 +62,10 @@ class Rooms:
         if self._committing is not None:
             await asyncio.shield(self._committing)
         engine = await self.engine()
-        if self._base is None:
-            digest = self._tip.recorded_base(engine.name)
-            self._base = await engine.prepare(progress, digest)
+        async with self._preparing:
+            if self._base is None:
+                digest = self._tip.recorded_base(engine.name)
+                self._base = await engine.prepare(progress, digest)
         return self._base
 
     async def take(self, progress: Progress, nonce: str | None = None) -> Room:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import uuid
 from typing import Any, BinaryIO
@@ -41,6 +42,7 @@ class SandboxSession:
         self._turn = Turn(settings, logbook, sandbox_id)
         self._rooms = Rooms(settings, log.blobs, self._tip, sandbox_id)
         self._room: Room | None = None
+        self._starting = self._interrupt_due = False
 
     @classmethod
     async def open(
@@ -114,7 +116,11 @@ class SandboxSession:
                     if (done := await self._reuse(cell, nonce, listener)) is not None:
                         return done
                 room = await self._turn.interruptible(self._rooms.take(progress, nonce))
-                return await self._run_in(room, cell, listener)
+                self._starting, self._interrupt_due = True, False
+                try:
+                    return await self._run_in(room, cell, listener)
+                finally:
+                    self._starting = False
 
     async def _reuse(self, cell: Cell, nonce: str, listener: StepListener) -> CellResult | None:
         """Take the result of an equal cell on an equal state, if the log has one."""
@@ -180,8 +186,12 @@ class SandboxSession:
             "env": cell.env,
         }
         self._room = room
+        running_step = asyncio.ensure_future(room.run(request, running))
+        await asyncio.sleep(0)  # the step is on its way now
         try:
-            return await room.run(request, running)
+            if self._interrupt_due:
+                await room.interrupt()
+            return await running_step
         finally:
             self._room = None
 
@@ -246,6 +256,8 @@ class SandboxSession:
         """Interrupt what runs: the cell, or the queue, base build or replay before it. Idle: nothing."""
         if self._room is not None:
             await self._room.interrupt()
+        elif self._starting:
+            self._interrupt_due = True  # while the step is being logged
         else:
             self._turn.interrupt()
 

@@ -172,3 +172,30 @@ async def test_shared_reuse_runs_equal_cells_once(opening):
     first = await text_of(one, source)
     two = await opening(reuse="shared")
     assert await text_of(two, source) == first
+
+
+async def test_the_first_cell_while_warming_shares_its_engine(opening):
+    session = await opening()
+    session.start_warming()
+    assert await text_of(session, "x = 1; print(x)") == "1\n"
+    assert await text_of(session, "print(x)") == "1\n"
+    assert await text_of(session, "print(x)") == "1\n"
+
+
+async def test_an_interrupt_while_the_step_is_logged_reaches_the_cell(session):
+    await run_source(session, "x = 1")
+    append = session._log.append
+
+    def slow_append(step):
+        import time
+
+        time.sleep(0.5)
+        return append(step)
+
+    session._log.append = slow_append
+    running = asyncio.create_task(run_source(session, "import time; time.sleep(600)"))
+    while not session._starting:
+        await asyncio.sleep(0.01)
+    await session.interrupt()
+    done = await asyncio.wait_for(running, 60)
+    assert done.result.status == "interrupted"
