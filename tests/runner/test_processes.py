@@ -27,7 +27,8 @@ def test_daemonised_children(any_room):
 
 
 def test_bang_ampersand(any_room):
-    result = any_room.run("!sleep 30 &\n'next'")
+    # The child is bash's own for a moment, before it becomes sleep.
+    result = any_room.run("!sleep 30 &\nimport time; time.sleep(1)\n'next'")
     assert result.result == "'next'"
     assert result.done["killed"] == ["sleep"]
 
