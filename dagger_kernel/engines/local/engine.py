@@ -225,22 +225,23 @@ class LocalEngine(Engine):
             }
         )
         link = await Link.over(connected)
+        proxy = Proxy(self._policies[base.digest])
         try:
             hello = await link.receive()
             if hello is None or hello[0].get("nonce") != nonce:
                 await zygote.exited(number)
                 why = zygote.failures.get(number, "it ended before it was ready")
                 raise RoomLostError(f"The room could not be opened: {why}.", engine=self.name)
+            if self._settings.network == "proxy":
+                await proxy.start(await zygote.listener(number))
         except BaseException:  # a cancelled standby too
+            proxy.close()
             link.close()
             zygote.kill(number)
             await zygote.exited(number)
             zygote.forget(number)
             self.layers.drop(directory)
             raise
-        proxy = Proxy(self._policies[base.digest])
-        if self._settings.network == "proxy":
-            await proxy.start(await zygote.listener(number))
         room = LocalRoom(
             link,
             nonce,

@@ -143,6 +143,10 @@ class Zygote:
 
     def close(self) -> None:
         """End the zygote and every room."""
+        for unused in self._listeners.values():
+            if unused.done() and not unused.cancelled():
+                unused.result().close()
+        self._listeners.clear()
         if self._control.fileno() >= 0:
             self._loop.remove_reader(self._control)
             self._control.close()
