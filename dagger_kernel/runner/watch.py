@@ -148,9 +148,12 @@ class Watch:
             proc.kill_below(os.getpid(), frozenset(), everything=True)
             return
         own = proc.memory(self.child.pid) - self._baseline
-        # The cell first: it may be the one that makes the others.
-        self._strike(reason, time.monotonic())
+        # The cell stands still meanwhile: it may be the one that makes the others, and an exception that
+        # strikes while it forks is thrown away by Python.
+        self.child.signal(signal.SIGSTOP)
         others = proc.kill_below(os.getpid(), frozenset([self.child.pid]), everything=self.is_init)
+        self._strike(reason, time.monotonic())
+        self.child.signal(signal.SIGCONT)
         if not others or (reason == "memory" and own > self.limits["memory_bytes"]):
             self._kill(reason)
 
