@@ -814,7 +814,7 @@ def test_object(name, make, check, engines, tmp_path):
 
 @pytest.mark.parametrize(("name", "make", "check"), LIBRARIES, ids=[row[0] for row in LIBRARIES])
 def test_library_object(name, make, check, warm_notebook):
-    for module in re.findall(r"(?:import|from) (\w+)", make.partition("\n")[0]):
+    for module in re.findall(r"(?:^|; *)(?:import|from) (\w+)", make.partition("\n")[0]):
         pytest.importorskip(module)
     found = outcome_of(warm_notebook, make, check)
     assert found == "restored" or (found == "lost" and name in LOST_ALLOWED), found
