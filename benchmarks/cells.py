@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import time
 
+from .bare import bare_exec
 from .client import Client, Subject, drop_caches, median, subjects
 from .table import Table
 
@@ -33,6 +34,9 @@ def main(*, quick: bool = False) -> None:
         measure_cells(table, clients, histories, repeat)
         for client in clients.values():
             client.close()
+        if "dagger" in clients:
+            floor = bare_exec(os.path.join(scratch, "dagger"), repeat)
+            table.add("a bare with_exec of Dagger", {"dagger": floor})
         table.add("cold replay of 50 steps", cold_replay(scratch))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -11,6 +11,7 @@ time between two calls.
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
@@ -302,9 +303,20 @@ class Engine(ABC):
         SandboxPathError, FileNotFoundError, KeyError
         """
 
-    @abstractmethod
     async def diff(self, old_key: str, new_key: str) -> dict[str, str]:
         """Return what changed between two cached states: path -> ``new``, ``changed``, ``deleted``."""
+        old, new = await asyncio.gather(
+            self.files(old_key, recursive=True), self.files(new_key, recursive=True)
+        )
+        before = {info.path: info for info in old if info.kind != "directory"}
+        after = {info.path: info for info in new if info.kind != "directory"}
+        changes = dict.fromkeys(before.keys() - after.keys(), "deleted")
+        for path, info in after.items():
+            if path not in before:
+                changes[path] = "new"
+            elif before[path] != info:
+                changes[path] = "changed"
+        return dict(sorted(changes.items()))
 
     @abstractmethod
     async def export_layer(self, key: str, max_bytes: int) -> bytes | None:

@@ -13,9 +13,8 @@ from ...settings import Settings
 from ..base import Base, BlobSource, Progress
 from ..image.recipe import ENVIRONMENT, MARKER, commands
 from ..image.recipe import FORMAT as IMAGE_FORMAT
-from ..local.bases import runner_digest
-from ..local.container import HOME
-from ..local.recipe import RUNNER_NEEDS
+from ..layout import HOME, RUNNER_NEEDS
+from ..runner_source import runner_digest
 from . import dress, faults
 from .connection import Connection
 from .sources import KnownBases, Source, base_path, wanted

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from ...errors import SettingError
 from ...settings import Settings
-from ..local.bases import RUNNER_SOURCE, runner_digest
-from ..local.container import CA_PLACE, HOME, RUNNER_PLACE, VENV, environment
+from ..layout import CA_PLACE, HOME, RUNNER_PLACE, VENV, environment
+from ..runner_source import RUNNER_SOURCE, runner_digest
 
 if TYPE_CHECKING:
     import dagger

@@ -27,6 +27,7 @@ from ..base import (
     ignore_replayed,
     no_progress,
 )
+from ..files import chunks
 from . import dress, faults
 from .bases import Bases, Prepared
 from .chain import Ground
@@ -123,14 +124,9 @@ class DaggerEngine(Engine):
         """Read a regular file of a cached state; see `Engine.read`."""
         view, state = self._look(key)
         place = await self._noting(view.take(state, path))
-        async for chunk in view.chunks(place, offset, length):
-            yield chunk
-
-    async def diff(self, old_key: str, new_key: str) -> dict[str, str]:
-        """Return what changed between two cached states; see `Engine.diff`."""
-        view, old = self._look(old_key)
-        _, new = self._look(new_key)
-        return await self._noting(view.diff(old, new))
+        with place.open("rb") as file:
+            async for chunk in chunks(file, offset, length):
+                yield chunk
 
     async def export_layer(self, key: str, max_bytes: int) -> bytes | None:
         """Return the layer of a state over its parent as an archive; see `Engine.export_layer`."""

@@ -12,14 +12,13 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import EngineError, SandboxPathError
 from ..base import FileInfo
-from ..local.container import HOME
-from ..local.view import split
+from ..files import split
+from ..layout import HOME
 from . import dress, faults
 from .chain import OTHER, Ground
 from .inside import TOO_LARGE
@@ -28,7 +27,6 @@ from .states import State
 if TYPE_CHECKING:
     import dagger
 
-CHUNK = 1 << 20
 KEPT_BYTES = 128 << 20
 """Files taken out of the engine are kept for the next range of the same file, up to this much."""
 ARCHIVE = "/run/dagger-kernel-layer.tar.gz"
@@ -64,35 +62,6 @@ class View:
         if "error" in found:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return sorted(map(_info, found["entries"]), key=lambda info: info.path)
-
-    async def diff(self, old: State, new: State) -> dict[str, str]:
-        """Return what changed between two states; see `Engine.diff`."""
-        lists = await asyncio.gather(
-            self.list(old, "", recursive=True), self.list(new, "", recursive=True)
-        )
-        before, after = (
-            {info.path: info for info in found if info.kind != "directory"} for found in lists
-        )
-        changes = dict.fromkeys(before.keys() - after.keys(), "deleted")
-        for path, info in after.items():
-            if path not in before:
-                changes[path] = "new"
-            elif before[path] != info:
-                changes[path] = "changed"
-        return dict(sorted(changes.items()))
-
-    async def chunks(self, place: Path, offset: int, length: int | None) -> AsyncIterator[bytes]:
-        """Read a file that was taken out, in chunks."""
-        with place.open("rb") as file:
-            file.seek(offset)
-            left = length
-            while left is None or left > 0:
-                chunk = file.read(CHUNK if left is None else min(CHUNK, left))
-                if not chunk:
-                    return
-                left = None if left is None else left - len(chunk)
-                yield chunk
-                await asyncio.sleep(0)
 
     async def pack(self, state: State, parent: State, max_bytes: int) -> bytes | None:
         """Return the difference of two states as an archive; see `Engine.export_layer`."""

@@ -9,8 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..local.container import HOME, VENV
-from ..local.recipe import RUNNER_NEEDS
+from ..layout import HOME, RUNNER_NEEDS, VENV
 
 IMAGE = "python:3.12-slim-bookworm"
 SYSTEM_PACKAGES = ("bash", "ca-certificates", "curl", "git", "jq", "less", "procps", "xz-utils")

@@ -14,8 +14,8 @@ import tarfile
 from pathlib import Path
 from typing import BinaryIO
 
+from ..files import split
 from .layers import OPAQUE, is_opaque, is_whiteout
-from .view import split
 
 WHITEOUT = ".wh."
 OPAQUE_FILE = ".wh..wh..opq"

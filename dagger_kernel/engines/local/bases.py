@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import hashlib
 import os
 import secrets
 import shutil
@@ -17,27 +16,18 @@ import filelock
 import platformdirs
 import uv
 
-from ... import runner
 from ...errors import BaseBuildError, StorageFullError
 from ...settings import Settings
 from ..base import Base, BlobSource, Progress
-from .container import HOME, RUNNER_PLACE, VENV, Interpreter, common
+from ..layout import HOME, VENV
+from ..runner_source import RUNNER_SOURCE, runner_digest
+from .container import Interpreter, common
 from .interpreter import find_interpreter
 from .layers import PARTS, name_of
 from .recipe import KnownRecipes, Recipe
 from .trees import remove
 
-RUNNER_SOURCE = Path(runner.__file__).parent
 LOG_LINES = 15
-
-
-def runner_digest() -> str:
-    """Return the content hash of the runner that ships with this package."""
-    digest = hashlib.sha256()
-    for path in sorted(RUNNER_SOURCE.rglob("*.py")):
-        digest.update(path.relative_to(RUNNER_SOURCE).as_posix().encode() + b"\0")
-        digest.update(path.read_bytes() + b"\0")
-    return digest.hexdigest()
 
 
 class Bases:
@@ -213,6 +203,3 @@ class Bases:
                 engine="local",
                 log_tail="\n".join(tail),
             )
-
-
-__all__ = ["RUNNER_PLACE", "Bases", "runner_digest"]

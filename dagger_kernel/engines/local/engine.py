@@ -6,10 +6,10 @@ import asyncio
 import base64
 import os
 from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-from ...errors import EngineUnavailableError, ReplayError, RoomLostError
+from ...errors import EngineUnavailableError, RoomLostError
 from ...settings import Settings
 from ...steps import root_key
 from ..base import (
@@ -24,20 +24,18 @@ from ..base import (
     ignore_replayed,
     no_progress,
 )
+from ..files import chunks
 from ..link import Link
-from ..replay import Recorder
 from . import archive, seccomp
 from .bases import Bases
-from .layers import Layer, LayerStore, full_or
+from .layers import Layer, LayerStore
 from .policy import Policy
 from .probe import probe
 from .proxy import Proxy
+from .replay import Replay
 from .room import LocalRoom
 from .view import View
 from .zygote import Zygote
-
-CHUNK = 1 << 20
-PATIENCE = 2
 
 
 class LocalEngine(Engine):
@@ -108,32 +106,9 @@ class LocalEngine(Engine):
         self, key: str, path: str, *, offset: int = 0, length: int | None = None
     ) -> AsyncIterator[bytes]:
         """Read a regular file of a cached state; see `Engine.read`."""
-        handle = self._view(key).open(path)
-        with os.fdopen(handle, "rb") as file:
-            file.seek(offset)
-            left = length
-            while left is None or left > 0:
-                chunk = file.read(CHUNK if left is None else min(CHUNK, left))
-                if not chunk:
-                    return
-                left = None if left is None else left - len(chunk)
+        with os.fdopen(self._view(key).open(path), "rb") as file:
+            async for chunk in chunks(file, offset, length):
                 yield chunk
-                await asyncio.sleep(0)
-
-    async def diff(self, old_key: str, new_key: str) -> dict[str, str]:
-        """Return what changed between two cached states; see `Engine.diff`."""
-        old, new = await asyncio.gather(
-            self.files(old_key, recursive=True), self.files(new_key, recursive=True)
-        )
-        before = {info.path: info for info in old if info.kind != "directory"}
-        after = {info.path: info for info in new if info.kind != "directory"}
-        changes = dict.fromkeys(before.keys() - after.keys(), "deleted")
-        for path, info in after.items():
-            if path not in before:
-                changes[path] = "new"
-            elif before[path] != info:
-                changes[path] = "changed"
-        return dict(sorted(changes.items()))
 
     async def export_layer(self, key: str, max_bytes: int) -> bytes | None:
         """Return the layer of a state over its parent as an archive; see `Engine.export_layer`."""
@@ -262,71 +237,5 @@ class LocalEngine(Engine):
         """Return the layer of the chain's last step, made again where it is missing."""
         root = chain[0].parent_key if chain else root_key(base.digest, base.runner_digest)
         self._roots[root] = base.digest
-        layer, missing = Layer(root, "", 0, (), base.digest), len(chain)
-        for index in range(len(chain), 0, -1):
-            found = self.layers.get(chain[index - 1].key)
-            if found is not None:
-                layer, missing = found, len(chain) - index
-                break
-        start = len(chain) - missing
-        for count, step in enumerate(chain[start:], 1):
-            progress(f"replaying {count}/{missing}")
-            layer = await self._repeat(step, layer, base, replayed)
-        if missing:
-            progress("")
-        return layer
-
-    async def _repeat(
-        self, step: ChainStep, parent: Layer, base: Base, replayed: Replayed
-    ) -> Layer:
-        if step.kind == "cell":
-            await self._repeat_cell(step, parent, base, replayed)
-        else:
-            directory = await asyncio.to_thread(self.layers.new_room)
-            try:
-                await asyncio.to_thread(self._fill, step, self.layers.root / directory / "fs")
-            except OSError as error:
-                self.layers.drop(directory)
-                raise full_or(error) from error
-            except BaseException:
-                self.layers.drop(directory)
-                raise
-            await asyncio.to_thread(self.layers.commit, directory, step.key, parent)
-        layer = self.layers.get(step.key)
-        if layer is None:
-            raise ReplayError(f"Step {step.seq} left no layer.", engine=self.name, seq=step.seq)
-        return layer
-
-    async def _repeat_cell(
-        self, step: ChainStep, parent: Layer, base: Base, replayed: Replayed
-    ) -> None:
-        recorder = Recorder(step.request.get("answers") or [])
-        for attempt in range(1, PATIENCE + 1):
-            room = await self._open_room(parent, step.nonce, base)
-            try:
-                outcome = await room.run({**step.request, "replay": True}, recorder)
-            except RoomLostError as error:
-                # A repeated step may be tried again: nothing outside depends on it yet.
-                await room.close()
-                if attempt == PATIENCE:
-                    raise ReplayError(
-                        f"Step {step.seq} could not be repeated: {error.what}",
-                        engine=self.name,
-                        seq=step.seq,
-                    ) from error
-            except BaseException:
-                await room.close()
-                raise
-            else:
-                break
-        await room.commit(step.key)
-        replayed(step, outcome, recorder.frames)
-
-    def _fill(self, step: ChainStep, upper: Path) -> None:
-        if step.kind == "upload":
-            for item in step.files:
-                with self._blobs.open(item.blob) as source:
-                    archive.put_file(upper, item.path, item.mode, source)
-        elif step.layer is not None:
-            with self._blobs.open(step.layer) as source:
-                archive.unpack(source, upper)
+        replay = Replay(self.layers, self._blobs, partial(self._open_room, base=base), replayed)
+        return await replay.run(chain, Layer(root, "", 0, (), base.digest), progress)

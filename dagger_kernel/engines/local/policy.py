@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from ...settings import Settings
-from .container import first_of
+from ..layout import first_of
 
 PORTS = frozenset((80, 443))
 DENIED = tuple(

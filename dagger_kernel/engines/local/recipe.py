@@ -17,11 +17,10 @@ from ...errors import BlobError
 from ...settings import Settings
 from ...steps import canonical_json, digest_json
 from ..base import BlobSource
+from ..layout import RUNNER_NEEDS
 from .container import Interpreter, platform_tag
 
 FORMAT = 1
-RUNNER_NEEDS = ("ipython", "matplotlib-inline", "comm", "pip", "uv")
-"""What the runner and its users need besides the setting ``packages``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ...errors import SandboxPathError
 from ..base import FileInfo
+from ..files import split
 from .layers import is_opaque, is_whiteout
 
 HOME = ("home", "sandbox")
@@ -195,25 +196,3 @@ def kind_of(mode: int) -> str:
         if test(mode):
             return word
     return "device"
-
-
-def split(path: str) -> tuple[str, ...]:
-    """Return the components of a path relative to ``/home/sandbox``.
-
-    Raises
-    ------
-    SandboxPathError
-        It is absolute, has ``..`` or NUL, or a component is too long.
-    """
-    if path.startswith("/home/sandbox/") or path == "/home/sandbox":
-        path = path[len("/home/sandbox") :].lstrip("/")
-    if "\0" in path:
-        raise SandboxPathError(path, "it has a NUL byte")
-    if path.startswith("/"):
-        raise SandboxPathError(path, "it is not below /home/sandbox")
-    parts = tuple(part for part in path.split("/") if part not in ("", "."))
-    if ".." in parts:
-        raise SandboxPathError(path, "it goes up with ..")
-    if any(len(os.fsencode(part)) > 255 for part in parts):
-        raise SandboxPathError(path, "a name in it is longer than 255 bytes")
-    return parts

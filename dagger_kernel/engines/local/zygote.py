@@ -15,7 +15,8 @@ from typing import Any
 
 from ...errors import EngineUnavailableError, RoomLostError
 from ...settings import Settings
-from .container import HOME, RUNNER_PLACE, VENV, Interpreter, common
+from ..layout import HOME, RUNNER_PLACE, VENV
+from .container import Interpreter, common
 
 START_SECONDS = 60.0
 MAX_DATAGRAM = 64 * 1024

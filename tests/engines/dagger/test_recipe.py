@@ -16,7 +16,7 @@ from dagger_kernel.engines.image.recipe import (
     dockerfile,
     marker,
 )
-from dagger_kernel.engines.local.recipe import RUNNER_NEEDS
+from dagger_kernel.engines.layout import RUNNER_NEEDS
 from dagger_kernel.settings import Settings
 
 DOCKERFILE = Path(image.__file__).with_name("Dockerfile")

@@ -7,7 +7,8 @@ import stat
 
 import pytest
 
-from dagger_kernel.engines.local.view import View, split
+from dagger_kernel.engines.files import split
+from dagger_kernel.engines.local.view import View
 from dagger_kernel.errors import SandboxPathError
 
 
