@@ -77,11 +77,27 @@ class SessionHolder:
         """Leave the sandbox and begin a new, empty one."""
         session = await self.get()
         await session.end(restart=True)
+        return await self._move(None)
+
+    async def fork(self, seq: int | None) -> SandboxSession:
+        """Leave the sandbox; go on in a new one that continues from a step of it (None: the last).
+
+        Raises
+        ------
+        StepNotFoundError, SandboxBusyError, LogError
+        """
+        session = await self.get()
+        new = await session.fork(seq)
+        await session.end(restart=True)
+        return await self._move(new)
+
+    async def _move(self, sandbox_id: str | None) -> SandboxSession:
         async with self._lock:
-            await session.close()
+            if self._session is not None:
+                await self._session.close()
             settings = Settings.load(self._environ, sandbox="")
             self._session = await SandboxSession.open(
-                settings, sandbox_id=None, notebook=self.notebook
+                settings, sandbox_id=sandbox_id, notebook="" if sandbox_id else self.notebook
             )
         self._session.start_warming()
         return self._session

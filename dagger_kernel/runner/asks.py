@@ -90,7 +90,7 @@ def _roomy() -> dict[str, float]:
 def answer(shell: Any, session: Any, kind: str, content: dict[str, Any]) -> dict[str, Any]:
     """Answer one question."""
     if content.get("language") == "bash":
-        from .bash import answer as answer_bash
+        from .bash_asks import answer as answer_bash
 
         return answer_bash(kind, content, session.root)
     code = str(content.get("code", ""))

@@ -94,7 +94,11 @@ def run_step(
     step: dict[str, Any], interrupts: Interrupts, state_dir: str, home: str
 ) -> dict[str, Any]:
     """Run one cell by bash; return what ``done`` tells of it."""
+    from .bash_asks import help_wanted
+
     source = str(step.get("source", ""))
+    if (wanted := help_wanted(source)) is not None:
+        return _help(*wanted, state_dir)
     source_path = os.path.join(folder(state_dir), "cell")
     with open(source_path, "w", encoding="utf-8", errors="surrogateescape") as stream:
         stream.write(source + "\n")
@@ -120,6 +124,18 @@ def run_step(
     return _failed(error, code)
 
 
+def _help(word: str, full: bool, state_dir: str) -> dict[str, Any]:
+    """Show what a command is in the client's pager, as ``name?`` does in Python."""
+    from .bash_asks import describe
+
+    text = describe(word, state_dir, full=full)
+    if not text:
+        print(f"Command `{word}` not found.")
+        return {"status": "ok", "exit_code": 0}
+    page = {"source": "page", "data": {"text/plain": text}, "start": 0}
+    return {"status": "ok", "exit_code": 0, "payloads": [page]}
+
+
 def _failed(error: BaseException | None, code: int) -> dict[str, Any]:
     """Show how a cell failed and say so."""
     if error is None:
@@ -138,64 +154,3 @@ def _failed(error: BaseException | None, code: int) -> dict[str, Any]:
         "exit_code": code,
         "shown": True,
     }
-
-
-def answer(kind: str, content: dict[str, Any], state_dir: str) -> dict[str, Any]:
-    """Answer a question about Bash code."""
-    from .asks import empty
-
-    code = str(content.get("code", ""))
-    if kind == "is_complete":
-        return is_complete(code)
-    if kind == "complete":
-        position = content.get("cursor_pos")
-        position = len(code) if position is None else max(0, min(int(position), len(code)))
-        return complete_code(code, position, state_dir)
-    return empty(kind, content)
-
-
-def complete_code(code: str, position: int, state_dir: str) -> dict[str, Any]:
-    """Complete the word at the cursor: commands, variables, or files."""
-    before = code[:position]
-    start = max(before.rfind(mark) for mark in " \t\n;|&(<>=`\"'") + 1
-    word = before[start:]
-    first = not before[:start].strip() or before[:start].rstrip()[-1:] in (";", "|", "&", "(", "\n")
-    if word.startswith("$"):
-        action, prefix, word = "-v", "$", word[1:]
-        if word.startswith("{"):
-            prefix, word = "${", word[1:]
-    else:
-        action, prefix = ("-c -f" if first and "/" not in word else "-f"), ""
-    state = shlex.quote(os.path.join(folder(state_dir), STATE))
-    script = f'[ -r {state} ] && . {state} >/dev/null 2>&1; compgen {action} -- "$1"'
-    found = subprocess.run(
-        [shutil.which("bash") or "bash", "--noprofile", "--norc", "-c", script, "bash", word],
-        capture_output=True,
-        timeout=4,
-        check=False,
-    )
-    words = sorted(set(found.stdout.decode("utf-8", "replace").splitlines()))
-    words = [item for item in words if not item.startswith("__dk_")]
-    return {
-        "status": "ok",
-        "matches": [prefix + item for item in words[:500]],
-        "cursor_start": start,
-        "cursor_end": position,
-        "metadata": {},
-    }
-
-
-def is_complete(code: str) -> dict[str, Any]:
-    """Tell whether bash would wait for more."""
-    checked = subprocess.run(
-        [shutil.which("bash") or "bash", "-n", "-c", code],
-        capture_output=True,
-        timeout=4,
-        check=False,
-    )
-    if checked.returncode == 0 and not code.rstrip(" ").endswith("\\"):
-        return {"status": "complete"}
-    errors = checked.stderr.decode("utf-8", "replace")
-    if "unexpected end of file" in errors or "unexpected EOF" in errors or checked.returncode == 0:
-        return {"status": "incomplete", "indent": ""}
-    return {"status": "invalid"}

@@ -214,6 +214,7 @@ class Cell:
         history = History(self.shell, self.state_dir)
         Sources.install(self.shell, history)
         history.begin(source, int(step.get("execution_count") or 1))
+        self.shell.earlier_error = history.last_error
         report = run_step(self.shell, step, self.interrupts)
         if not self.channel.own:
             # A child that the cell forked came all the way: it is not the one to save.
@@ -227,6 +228,8 @@ class Cell:
                 plain,
                 stored=bool(step.get("store_history", True)) and not step.get("silent"),
             )
+            if report["status"] != "ok" and self.shell.last_error is not None:
+                history.keep_error(self.shell.last_error)
         state = self._save()
         for entry in state.get("lost", ()):
             if entry.get("new"):

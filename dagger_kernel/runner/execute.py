@@ -54,6 +54,7 @@ def run_step(shell: Shell, step: dict[str, Any], interrupts: Interrupts) -> dict
     count = int(step.get("execution_count") or 1)
     shell.execution_count = count
     shell.last_stb, shell.limit_reason, shell.display_failed = None, "", False
+    shell.last_error = None
     threads = set(threading.enumerate())
     error: BaseException | None = None
     expressions: dict[str, Any] = {}

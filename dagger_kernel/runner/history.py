@@ -118,6 +118,18 @@ class History:
             self.results = [*self.results, self._count][-3:]
             self._write("results.json", json.dumps(self.results))
 
+    def keep_error(self, error: dict[str, Any]) -> None:
+        """Write the error that this step ended with."""
+        self._write("error.json", json.dumps(error))
+
+    def last_error(self) -> dict[str, Any] | None:
+        """Return the error of the last failed step."""
+        try:
+            with open(os.path.join(self.folder, "error.json"), encoding="ascii") as stream:
+                return dict(json.load(stream))
+        except (OSError, ValueError, TypeError):
+            return None
+
     def _append(self, raw: str, parsed: str, *, stored: bool) -> None:
         path = os.path.join(self.folder, f"{self._count // BLOCK:06d}.jsonl")
         line = json.dumps([self._count, raw.rstrip("\n"), parsed, stored]) + "\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,9 @@ DISPLAYS = 4
 """A cell's displays together may take this many times the size of one file."""
 
 MAX_ERRORS = 50
+
+CLEAR = re.compile(r"\x1b\[H\x1b\[2?J(?:\x1b\[3J)?")
+"""What the command ``clear`` writes."""
 
 Emit = Callable[[dict[str, Any], bytes], None]
 
@@ -27,9 +31,11 @@ class Output:
         ``output_bytes``: bytes of text that reach the client, then a marker is shown instead;
         ``kept_output_bytes``: bytes of text that are kept for the whole text, should there be a marker;
         ``file_bytes``: other forms of displays are limited to `DISPLAYS` times this.
+    screen
+        Whether text that clears a terminal's screen clears the output, as in a shell.
     """
 
-    def __init__(self, emit: Emit, limits: dict[str, float]) -> None:
+    def __init__(self, emit: Emit, limits: dict[str, float], *, screen: bool = False) -> None:
         self._emit = emit
         self._shown, self._kept = int(limits["output_bytes"]), int(limits["kept_output_bytes"])
         self._room = self._shown
@@ -40,14 +46,22 @@ class Output:
         self._waiting: list[tuple[str, str]] = []
         self._whole: list[bytes] = []
         self._whole_size = 0
-        self._cleared = False
+        self._cleared = self._clear_due = False
+        self._screen = screen
         self._errors = 0
         self.total = 0
         self.truncated = False
 
     def feed(self, name: str, data: bytes) -> None:
         """Take bytes of a stream."""
-        self._text(name, self._decoders[name].decode(data))
+        text = self._decoders[name].decode(data)
+        if self._screen and "\x1b[H" in text:
+            *before, text = CLEAR.split(text)
+            for piece in before:
+                self._text(name, piece)
+                self.flush()
+                self._clear_due = True
+        self._text(name, text)
 
     def note(self, text: str) -> None:
         """Add a line of ours; it is shown even when the output is cut."""
@@ -99,6 +113,7 @@ class Output:
     def _text(self, name: str, text: str) -> None:
         if not text:
             return
+        self._clear(wait=True)
         self._cleared = False
         marked = self.truncated
         shown = self._admit(text)
@@ -143,6 +158,13 @@ class Output:
             text = "".join(piece for _, piece in waiting[start:end])
             self._emit({"type": "stream", "name": name, "text": text}, b"")
             start = end
+        self._clear(wait=False)
+
+    def _clear(self, *, wait: bool) -> None:
+        """Clear what a shell's command wanted to be cleared; with text at hand, without a flicker."""
+        if self._clear_due:
+            self._clear_due = False
+            self.frame({"type": "clear", "wait": wait}, b"")
 
     def finish(self) -> None:
         """Send the rest: bytes of characters that were never completed, and the whole text."""

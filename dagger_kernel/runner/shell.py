@@ -21,6 +21,7 @@ from typing import Any
 
 from IPython.core import page as pager
 from IPython.core import prefilter
+from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.profiledir import ProfileDir
 from traitlets import CBool, Type, observe
@@ -37,7 +38,7 @@ PRELOAD = ("numpy", "pandas", "matplotlib.pyplot")
 OWN = (
     *(
         f"{__package__}.{name}"
-        for name in ("cell", "comms", "quirks", "asks", "bash", "sources", "state")
+        for name in ("cell", "comms", "quirks", "asks", "bash", "bash_asks", "sources", "state")
     ),
     "IPython.core.guarded_eval",
     "IPython.core.latex_symbols",
@@ -45,6 +46,11 @@ OWN = (
 """What a fork would otherwise import when its step or a question comes."""
 
 MAX_EVALUE = 8192
+NO_TRACEBACK = (
+    "no traceback to debug: a failed cell's frames end with it. "
+    "Write %pdb on in a cell and run the failing cell again; the debugger opens where it fails. "
+    "%tb shows the last traceback."
+)
 NOWHERE = "/nonexistent/ipython"
 """A directory that IPython finds empty and never makes."""
 
@@ -60,6 +66,8 @@ class Shell(InteractiveShell):
     step_limits: dict[str, float] = DEFAULTS
     limit_reason: str = ""
     last_stb: list[str] | None = None
+    last_error: dict[str, Any] | None = None
+    earlier_error: Any = staticmethod(lambda: None)
     display_failed: bool = False
     saved_names: Any = staticmethod(list)
     interrupts: Any = types.SimpleNamespace(happened=False)
@@ -154,7 +162,7 @@ class Shell(InteractiveShell):
         try:
             kind, value, trace = self._get_exc_info(exc_tuple)
         except ValueError:
-            super().showtraceback(*args, **kwargs)
+            self._show_earlier_error()
             return
         if isinstance(value, MemoryError):
             relax()  # showing the error takes memory too
@@ -166,6 +174,8 @@ class Shell(InteractiveShell):
             kwargs.pop("exc_tuple", None)
         if _has_group(value):
             self._showtraceback(kind, value, _native(kind, value, trace))
+            if self.call_pdb:
+                self.debugger(force=True)
             return
         try:
             super().showtraceback(*args, **kwargs)
@@ -174,6 +184,25 @@ class Shell(InteractiveShell):
         except BaseException:
             if Outlet.errors == before:
                 self._showtraceback(kind, value, _native(kind, value, trace))
+
+    def _show_earlier_error(self) -> None:
+        """Show what `%tb` asks for when this cell has had no error: that of the last failed cell."""
+        error = self.earlier_error()
+        if error is None:
+            print("No traceback available to show.", file=sys.stderr)
+        else:
+            Outlet.send(error)
+
+    def show_usage_error(self, exc: Any) -> None:
+        """Show a magic's complaint as the cell's error, in one line."""
+        text = safe_text(exc)
+        self._showtraceback(type(exc), exc, [f"\x1b[31mUsageError\x1b[39m: {text}"])
+
+    def debugger(self, force: bool = False) -> None:
+        """Debug this cell's error; that of an earlier cell is gone with its process."""
+        if force and not hasattr(sys, "last_traceback"):
+            raise UsageError(NO_TRACEBACK)
+        super().debugger(force)
 
     def _format_exception_for_storage(self, *_args: Any, **_kwargs: Any) -> dict[str, Any]:
         """Format nothing a second time: the log keeps errors, and an exception's text may raise."""
@@ -190,14 +219,13 @@ class Shell(InteractiveShell):
         if getattr(self.displayhook, "frame", None) is not None:
             # An error while the result is formatted fails the cell, as in ipykernel.
             self.display_failed = True
-        Outlet.send(
-            {
-                "type": "error",
-                "ename": str(getattr(etype, "__name__", etype)),
-                "evalue": cut(text, MAX_EVALUE),
-                "traceback": lines,
-            }
-        )
+        self.last_error = {
+            "type": "error",
+            "ename": str(getattr(etype, "__name__", etype)),
+            "evalue": cut(text, MAX_EVALUE),
+            "traceback": lines,
+        }
+        Outlet.send(self.last_error)
 
     @property
     def user_global_ns(self) -> dict[str, Any]:

@@ -164,7 +164,7 @@ class Supervisor:
         self.step = step
         self.state = RUNS
         self.limits = complete(step.get("limits"))
-        self.output = Output(self._emit, self.limits)
+        self.output = Output(self._emit, self.limits, screen=step.get("language") == "bash")
         self.verdict = Verdict(self.limits)
         if self.port is None:
             self.verdict.trouble = "the cell process could not be started"

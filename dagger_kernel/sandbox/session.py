@@ -14,7 +14,7 @@ from ..settings import Settings, maximum_limits
 from ..steps import Kind, Limits, Result, Status, Step, child_key, content_nonce
 from .cell import Cell, CellResult, SilentListener, StepListener
 from .chains import cell_request, repeats
-from .history import rewind
+from .history import fork, rewind
 from .logbook import Logbook
 from .reuse import content_of, files_of, may_share, outcome_of, take_recorded, tell
 from .rooms import Rooms
@@ -303,6 +303,17 @@ class SandboxSession:
             step = await self._logbook.call(rewind, self._log, self.id, seq)
             await self._rooms.drop_standby()
             return step
+
+    async def fork(self, seq: int | None = None) -> str:
+        """Make a sandbox that continues from a step (None: the last one); return its id.
+
+        Raises
+        ------
+        StepNotFoundError, SandboxBusyError, LogError
+        """
+        async with self._turn.sandbox():
+            row = await self._logbook.call(fork, self._log, self.id, seq)
+            return row.id
 
     async def files(
         self, path: str = "", *, recursive: bool = False, progress: Progress = no_progress

@@ -93,6 +93,12 @@ class ScriptedSession:
     async def steps(self, after=0):
         return []
 
+    async def rewind(self, seq):
+        pass
+
+    async def fork(self, seq=None):
+        return f"{self.id}-fork"
+
     async def end(self, *, restart):
         pass
 

@@ -51,10 +51,13 @@ class TestBashKernel(KernelTests):
     complete_code_samples = ["echo hi", "for i in 1 2; do echo $i; done", "# a comment"]
     incomplete_code_samples = ["for i in 1 2; do", "echo 'open", "if true; then", "echo a \\"]
     invalid_code_samples = ["fi", "if true; done"]
+    code_page_something = "cd?"
     code_generate_error = "false"
     code_display_data = [
         {"code": "echo 'a,b' > t.csv", "mime": "text/html"},
     ]
+    code_clear_output = "echo old; clear; echo new"
+    code_inspect_sample = "cd"
     code_history_pattern = "echo sixt?"
     supported_history_operations = ("tail", "range", "search")
     # A shell command has no value; these only feed the history test.

@@ -64,8 +64,9 @@ def test_the_administrators_maximum_holds(monkeypatch, tmp_path):
 
 def test_every_command_answers(scripted):
     scripted.execute("pass")
+    words = {"rewind": "1"}
     for name in magics.commands.COMMANDS:
-        got = scripted.execute(f"%sandbox {name}")
+        got = scripted.execute(f"%sandbox {name} {words.get(name, '')}")
         assert got.content["status"] == "ok", name
         assert got.stdout, name
 
@@ -98,7 +99,8 @@ def test_limits_reach_the_cell(scripted):
 
 
 def test_wrong_use_is_an_error_and_no_step(scripted):
-    for code in ("%sandbox nonsense", "%%sandbox --wall soon\nx", "x\n%sandbox"):
+    for code in ("%sandbox nonsense", "%%sandbox --wall soon\nx", "x\n%sandbox", "%sandbox rewind",
+                 "%sandbox rewind -1", "%sandbox rewind first", "%sandbox fork 1 2"):  # fmt: skip
         got = scripted.execute(code)
         assert got.enames == ["UsageError"]
     assert scripted.execute("pass").reply["metadata"]["dagger_kernel"]["seq"] == 1

@@ -109,3 +109,66 @@ def test_line_numbers_and_stdin(bash):
     result = bash("true\nnosuchcommand_x\ncat; echo end")
     assert "line 2" in result.stderr
     assert result.stdout == "end\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "cursor", "words"),
+    [
+        ("cd", 2, ["cd is a shell builtin", "Change the shell working directory"]),
+        ("for", 1, ["for is a shell keyword", "Execute commands for each member"]),
+        ("greet", 3, ["greet is a function", 'echo "hello $1"']),
+        ("echo $NAME", 8, ['NAME="Ada L."']),
+        ('echo "${NAME}"', 11, ['NAME="Ada L."']),
+        ("echo ${list[1]}", 8, ['declare -a list=([0]="a" [1]="b")']),
+        ("NAME", 2, ['NAME="Ada L."']),
+        ("ll", 1, ["ll is aliased to `ls -la'"]),
+        ("x=1 cat -n file", 10, ["cat is ", "/cat"]),
+        ("if true; then greet 'é🎉", 22, ["greet is a function"]),
+        ("ls | sort -u", 12, ["sort is "]),
+    ],
+)
+def test_inspect(room, code, cursor, words):
+    room.run(
+        "greet() { echo \"hello $1\"; }; NAME='Ada L.'; list=(a b); alias ll='ls -la' type=false",
+        language="bash",
+    )
+    runner = room.start()
+    reply = runner.ask("inspect", code=code, cursor_pos=cursor, language="bash")
+    assert reply["found"]
+    for word in words:
+        assert word in reply["data"]["text/plain"]
+    runner.close()
+
+
+@pytest.mark.parametrize("code", ["", "nosuchthing", "$nosuchvariable", "--", "'", "$(./made.sh", "`./made.sh"])  # fmt: skip
+def test_inspect_of_nothing_runs_nothing(room, code):
+    room.run("echo 'touch ran' > made.sh; chmod +x made.sh", language="bash")
+    runner = room.start()
+    reply = runner.ask("inspect", code=code, cursor_pos=len(code), language="bash")
+    assert reply["found"] == ("made.sh" in code)
+    assert not (room.home / "ran").exists()
+    runner.close()
+
+
+def test_a_question_mark_opens_the_pager(bash):
+    bash("greet() { echo hi; }")
+    for source in ("greet?", "? greet", " greet?? "):
+        result = bash(source)
+        (page,) = result.done["payloads"]
+        assert (page["source"], "greet is a function" in page["data"]["text/plain"]) == (
+            "page",
+            True,
+        )
+        assert result.status == "ok"
+    assert bash("nosuch?").stdout == "Command `nosuch` not found.\n"
+    assert bash("echo a?; echo b?").stdout == "a?\nb?\n"
+
+
+def test_clear_clears_the_output(bash):
+    result = bash("echo before; clear; echo after")
+    assert [head["wait"] for head in result.of("clear")] == [True]
+    assert result.order[1:4] == ["stdout", "clear", "stdout"]
+    assert result.stdout == "before\nafter\n"
+    result = bash("echo before; sleep 0.3; clear; sleep 0.3; clear; sleep 0.3")
+    assert [head["wait"] for head in result.of("clear")] == [False]
+    assert bash("printf 'a\\e[1mb\\e[H'").stdout == "a\x1b[1mb\x1b[H"

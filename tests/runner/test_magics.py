@@ -157,3 +157,11 @@ def test_multiprocessing(room):
         "import math\nwith mp.get_context('spawn').Pool(1) as pool:\n    print(pool.map(math.sqrt, [4]))"
     )
     assert from_spawn.stdout == "[2.0]\n"
+
+
+@pytest.mark.parametrize("source", ["%nosuch", "x = 1\n%nosuch 2", "%%nosuch\nx", "%edit"])
+def test_a_magics_complaint_is_shown_once(room, source):
+    result = room.run(source)
+    assert (result.error["ename"], result.status) == ("UsageError", "error")
+    assert len(result.error["traceback"]) == 1
+    assert result.stderr == ""

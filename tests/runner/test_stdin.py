@@ -121,3 +121,40 @@ def test_printing_thread_while_waiting_for_input(room):
         seen = sum(head["type"] == "display" for head, _ in runner.frames)
     runner.send({"type": "input", "value": "v"})
     assert runner.finish().done["answers"] == ["v"]
+
+
+def test_pdb_on_lasts_and_opens_where_a_later_cell_fails(room):
+    room.run("%pdb on")
+    result, prompts = converse(
+        room, "def f():\n    inner = 5\n    1 / 0\nf()", ["p inner * 3", "q"]
+    )
+    assert len(prompts) == 2
+    assert "15\n" in result.stdout
+    assert result.error["ename"] == "ZeroDivisionError"
+    assert result.status == "error"
+    assert room.run("1 / 0").status == "error"  # nobody answers: the error alone
+    room.run("%pdb off")
+    result, prompts = converse(room, "1 / 0", [])
+    assert not prompts
+
+
+def test_pdb_on_an_exception_group(room):
+    room.run("%pdb on")
+    result, prompts = converse(room, "raise ExceptionGroup('g', [ValueError(1)])", ["q"])
+    assert (len(prompts), result.error["ename"]) == (1, "ExceptionGroup")
+
+
+def test_debug_after_the_failed_cell_says_what_to_do(room):
+    room.run("1 / 0")
+    result = room.run("%debug")
+    assert result.error["ename"] == "UsageError"
+    assert "%pdb on" in result.error["evalue"]
+
+
+def test_tb_shows_the_last_failed_cells_error(room):
+    assert room.run("%tb").stderr == "No traceback available to show.\n"
+    room.run("def f():\n    return 1 / 0\nf()")
+    room.run("fine = 1")
+    result = room.run("%tb")
+    assert (result.status, result.error["ename"]) == ("ok", "ZeroDivisionError")
+    assert "\x1b[36mf\x1b[39m" in "".join(result.error["traceback"])

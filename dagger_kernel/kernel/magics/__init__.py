@@ -1,6 +1,7 @@
 """``%sandbox`` and ``%%sandbox``: answered by the kernel, before the sandbox sees the cell."""
 
-from .commands import Context, run
+from .commands import run
+from .context import Context
 from .options import limits_of
 from .parse import CellCall, LineCalls, UsageError, find
 

@@ -1,38 +1,18 @@
-"""What ``%sandbox`` can say and do. All but ``reset`` only read."""
+"""What ``%sandbox`` can say and do."""
 
 from __future__ import annotations
-
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from ...sandbox import SandboxSession
 from ...settings import maximum_limits
 from ..files import EXPORTED_KINDS, export_command
-from ..holder import SessionHolder
-from ..output import CellOutput
 from ..text import human_size, one_line
+from .branches import fork, rewind
+from .context import Command, Context
 from .options import OPTIONS
 from .parse import LineCalls, UsageError
 
 NO_MAXIMUM = 1 << 62
 LOG_STEPS = 20
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a command works on."""
-
-    holder: SessionHolder
-    output: CellOutput
-    silent: bool = False
-
-    def print(self, text: str) -> None:
-        """Write a line of output."""
-        if not self.silent:
-            self.output.stream("stdout", text + "\n")
-
-
-Command = Callable[[Context, list[str]], Awaitable[None]]
 
 
 async def run(calls: LineCalls, context: Context) -> None:
@@ -145,6 +125,8 @@ HELP = """
 %sandbox limits     the limits of a cell, and the administrator's maximum
 %sandbox log [N]    the last N steps
 %sandbox files      the files that cells exported
+%sandbox rewind N   continue from step N; the steps after it stay in the log
+%sandbox fork [N]   go on in a new sandbox that continues from here, or from step N
 %sandbox reset      leave this sandbox, begin a new, empty one
 %sandbox help       this text
 
@@ -159,6 +141,8 @@ COMMANDS: dict[str, Command] = {
     "limits": _limits,
     "log": _log,
     "files": _files,
+    "rewind": rewind,
+    "fork": fork,
     "reset": _reset,
     "help": _help,
 }

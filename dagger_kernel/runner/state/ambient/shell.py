@@ -86,6 +86,7 @@ class ShellOptions(Provider):
             "directories": list(shell.user_ns.get("_dh", [])),
             "options": options,
             "xmode": getattr(getattr(shell, "InteractiveTB", None), "mode", None),
+            "pdb": bool(getattr(shell, "call_pdb", False)),
             "autoreload": autoreload,
         }
 
@@ -148,6 +149,8 @@ class ShellOptions(Provider):
                     continue
         if value.get("xmode"):
             shell.InteractiveTB.set_mode(value["xmode"])
+        if "pdb" in value:
+            shell.call_pdb = value["pdb"]
         if value.get("autoreload"):
             for magics in shell.magics_manager.registry.values():
                 reloader = getattr(magics, "_reloader", None)
