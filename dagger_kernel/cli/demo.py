@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dagger_kernel.errors import DaggerKernelError
-from dagger_kernel.sandbox.uploads import upload_files
+from dagger_kernel.sandbox.uploads import Given, upload_files
 from dagger_kernel.settings import Settings
 
 from . import data, output
@@ -114,7 +114,7 @@ def _new_sandbox(settings: Settings, files: Sequence[str]) -> str:
     source = resources.files("dagger_kernel.demo")
     with data.opened_log(settings, create=True) as store:
         row = store.create_sandbox(settings.owner or getpass.getuser())
-        contents = [(name, (source / name).read_bytes()) for name in files]
+        contents = [Given(name, (source / name).read_bytes()) for name in files]
         upload_files(store, row.id, contents, settings)
         return row.id
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..sandbox import SandboxSession
+from ..sandbox import Beside, SandboxSession
 from ..settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -61,6 +61,7 @@ class SessionHolder:
                     sandbox_id=settings.sandbox or None,
                     notebook=self.notebook,
                 )
+                self._session.beside = self._beside(settings)
             return self._session
 
     async def warm(self) -> None:
@@ -99,8 +100,12 @@ class SessionHolder:
             self._session = await SandboxSession.open(
                 settings, sandbox_id=sandbox_id, notebook="" if sandbox_id else self.notebook
             )
+            self._session.beside = self._beside(settings)
         self._session.start_warming()
         return self._session
+
+    def _beside(self, settings: Settings) -> Beside:
+        return Beside(Path.cwd(), self.notebook, settings)
 
     async def end(self, *, restart: bool) -> None:
         """Close the session; on a notebook's Restart the next start begins a new sandbox."""

@@ -4,6 +4,8 @@ Knows the log and the engines; imports nothing of Jupyter.
 """
 
 from .api import AsyncSandbox, Sandbox
+from .attachments import Attachments
+from .beside import Beside
 from .cell import (
     Cell,
     CellResult,
@@ -14,15 +16,21 @@ from .cell import (
 )
 from .execution import Execution
 from .history import fork, rewind
+from .hostfiles import HostFile, HostFolders
 from .session import SandboxSession, run_source
-from .uploads import Uploaded, upload_files
+from .uploads import Given, Uploaded, upload_files
 
 __all__ = [
     "AsyncSandbox",
+    "Attachments",
+    "Beside",
     "Cell",
     "CellResult",
     "Execution",
     "ExportedFile",
+    "Given",
+    "HostFile",
+    "HostFolders",
     "InterruptedByUser",
     "Sandbox",
     "SandboxSession",

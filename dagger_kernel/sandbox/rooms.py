@@ -13,6 +13,9 @@ from ..steps import fresh_nonce
 from .standby import Standby
 from .tip import Tip
 
+SETTLE_SECONDS = 0.25
+"""Files often come one after another; a room on each of their states would be thrown away."""
+
 
 class Rooms:
     """Opens rooms on a tip. Belongs to one event loop."""
@@ -29,6 +32,7 @@ class Rooms:
         self._listening: Progress = no_progress
         self._committing: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
+        self._soon: asyncio.TimerHandle | None = None
 
     @property
     def engine_name(self) -> str:
@@ -70,6 +74,7 @@ class Rooms:
 
     async def take(self, progress: Progress, nonce: str | None = None) -> Room:
         """Return a room on the tip: the standby if it fits, else a new one; a new one for a given nonce."""
+        self._cancel_soon()
         base = await self.prepare(progress)
         if nonce is not None:
             return await self._open(nonce, progress)
@@ -115,6 +120,16 @@ class Rooms:
         if self._settings.standby and self._settings.reuse == "none" and self._base is not None:
             self._standby.prepare(self._open_quietly)
 
+    def stand_by_soon(self) -> None:
+        """Prepare the next cell's room when nothing more has been put in for a moment."""
+        self._cancel_soon()
+        self._soon = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self.stand_by)
+
+    def _cancel_soon(self) -> None:
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+
     def start_warming(self) -> None:
         """Prepare engine and standby in the background, if that needs no base build."""
         if self._warming is None:
@@ -126,6 +141,7 @@ class Rooms:
 
     async def close(self) -> None:
         """Finish the last layer, close everything. Idempotent."""
+        self._cancel_soon()
         if self._warming is not None:
             self._warming.cancel()
         if self._committing is not None:

@@ -7,6 +7,8 @@ The methods of `SandboxService` block on the database and are called in worker t
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections import OrderedDict
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from ..engines.base import Engine
     from ..log import LogStore, SandboxRow
+    from ..sandbox import Attachments
     from ..settings import Settings
     from ..steps import Result, Step
 
@@ -37,6 +40,9 @@ LOCK_SECONDS = 20.0
 
 IDLE_SECONDS = 300.0
 """How long the server holds an engine that nobody asks."""
+
+KEPT_SANDBOXES = 64
+"""Sandboxes whose files the server remembers from one upload to the next."""
 
 ID_LENGTH = 32
 """Digits of a step's id; a sequence number has fewer."""
@@ -66,6 +72,8 @@ class SandboxService:
     def __init__(self, settings: Settings, log: LogStore) -> None:
         self.settings = settings
         self.log = log
+        self._attachments: OrderedDict[str, Attachments] = OrderedDict()
+        self._keeping = threading.Lock()
 
     # -- sandboxes -----------------------------------------------------------------------------
 
@@ -249,19 +257,37 @@ class SandboxService:
         self, owner: str, sandbox_id: str, files: list[tuple[str, BinaryIO]]
     ) -> dict[str, Any]:
         """Log files that were put in, as one step."""
-        from ..sandbox import upload_files
+        from ..sandbox import Given, upload_files
 
         with self._lock(owner, sandbox_id):
             # Dropping the same file twice is one attachment.
-            done = upload_files(self.log, sandbox_id, files, self.settings, reuse_equal=True)
+            done = upload_files(
+                self.log,
+                sandbox_id,
+                (Given(name, content) for name, content in files),
+                self.settings,
+                attachments=self._attachments_of(sandbox_id),
+                reuse_equal=True,
+            )
         result = self.log.result(done.step.id) if done.step else None
         return {
             "step": views.step_view(done.step, result) if done.step else None,
-            "paths": list(dict.fromkeys(done.paths.values())),
+            "paths": list(dict.fromkeys(path for _, path in done.placed)),
             "skipped": [
                 {"name": name, "size": None, "why": why} for name, why in done.skipped.items()
             ],
         }
+
+    def _attachments_of(self, sandbox_id: str) -> Attachments:
+        """Return what is known of a sandbox's files, so that an upload reads new steps only."""
+        from ..sandbox import Attachments
+
+        with self._keeping:
+            kept = self._attachments.pop(sandbox_id, None) or Attachments()
+            self._attachments[sandbox_id] = kept
+            while len(self._attachments) > KEPT_SANDBOXES:
+                self._attachments.popitem(last=False)
+            return kept
 
     def chain(self, step: Step) -> list[tuple[Step, Result | None]]:
         """Return the steps from the base to a step."""

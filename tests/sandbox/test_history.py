@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from dagger_kernel.errors import SandboxPathError, StepNotFoundError
 from dagger_kernel.log import open_log
 from dagger_kernel.sandbox import fork, run_source
-from dagger_kernel.sandbox.uploads import safe_name, unique
+from dagger_kernel.sandbox.attachments import Attachments
+from dagger_kernel.sandbox.names import safe_name, safe_path
 
 from .conftest import text_of
 
@@ -91,10 +92,21 @@ def test_any_name_becomes_a_safe_one_or_is_refused(name):
     assert safe_name(clean) == clean
 
 
+@given(st.text(max_size=400))
+def test_a_path_with_folders_stays_inside(name):
+    try:
+        path = safe_path(name)
+    except SandboxPathError:
+        return
+    assert not path.startswith("/")
+    assert not {"", ".", ".."} & set(path.split("/"))
+
+
 @given(st.lists(st.sampled_from(["a.txt", "a", ".hidden", "a (2).txt", "x.tar.gz"]), max_size=8))
 def test_unique_names_are_unique(names):
-    taken = set()
-    for name in names:
-        path = unique(f"attachments/{name}", taken)
+    there, taken = Attachments(), set()
+    for number, name in enumerate(names):
+        path = there.free(f"attachments/{name}")
         assert path not in taken
         taken.add(path)
+        there.take({"path": path, "blob": str(number)})
