@@ -6,6 +6,7 @@
     ├── SettingError                 a setting has a value that cannot be used
     ├── SandboxDisabledError         the administrator switched execution off
     ├── PermissionDeniedError        the sandbox belongs to somebody else
+    ├── SecretError                  a secret cannot be given to cells
     ├── EngineError                  the engine, not the cell, failed
     │   ├── EngineUnavailableError   no engine can be used here
     │   ├── EngineConnectionError    the engine does not answer
@@ -80,6 +81,16 @@ class SandboxDisabledError(DaggerKernelError):
 
 class PermissionDeniedError(DaggerKernelError):
     """The sandbox belongs to somebody else, or the right is missing."""
+
+
+class SecretError(DaggerKernelError):
+    """A secret cannot be given to cells. The message never holds its value."""
+
+    default_kept = ""
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name = name
+        super().__init__(f"The secret {name!r} cannot be given to cells: {why}.")
 
 
 class EngineError(DaggerKernelError):
@@ -254,5 +265,5 @@ class SandboxPathError(DaggerKernelError):
     default_kept = ""
 
     def __init__(self, path: str, why: str) -> None:
-        self.path = path
+        self.path, self.why = path, why
         super().__init__(f"The path {path!r} cannot be used: {why}.")

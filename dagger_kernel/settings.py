@@ -52,6 +52,9 @@ class Settings:
     engine: str = _setting(
         "auto", "Which engine runs the cells.", choices=("auto", "dagger", "local")
     )
+    allowed_engines: str = _setting(
+        "dagger local", "Engines that may run cells, separated by spaces."
+    )
     network: str = _setting(
         "proxy",
         "Network of the local engine's cells: proxy is the public Internet by HTTP(S) only; host is "
@@ -62,6 +65,17 @@ class Settings:
         "",
         "Domains that cells may reach through the proxy, separated by spaces; empty: all public.",
     )
+    attachments_folder: str = _setting(
+        "attachments",
+        "Folder beside the notebook whose files are put into the sandbox before a cell; empty: none.",
+    )
+    cell_attachments: bool = _setting(
+        True, "Put files attached to the notebook's Markdown cells into the sandbox."
+    )
+    upload_folders: str = _setting(
+        "",
+        "Folders besides the notebook's own that `%sandbox upload` may read, separated by colons.",
+    )
     export_exclude: str = _setting(
         "pyproject.toml uv.lock", "Patterns of files that are not exported, separated by spaces."
     )
@@ -70,6 +84,11 @@ class Settings:
         600.0, "A standby room nobody used for this long is dropped.", "seconds"
     )
     standby_max: int = _setting(10, "Standby rooms per engine and process.", "rooms")
+    recompute: bool = _setting(
+        False,
+        "Whether a cell that uses a lost variable first runs again the cells that made it, if they "
+        "changed no files.",
+    )
     reuse: str = _setting(
         "none",
         "shared: equal cells on equal states run once, across sandboxes.",
@@ -127,8 +146,8 @@ class Settings:
         config = environ.get(PREFIX + "CONFIG") or os.path.join(
             platformdirs.user_config_dir("dagger_kernel"), "dagger_kernel.toml"
         )
-        user, admin = _read_toml(Path(config)), _read_toml(ADMIN_FILE)
-        fixed, maximum = admin.get("fixed", {}), admin.get("maximum", {})
+        user = _read_toml(Path(config))
+        fixed, maximum = _administrators("fixed"), _administrators("maximum")
         values: dict[str, Any] = {}
         for item in fields(cls):
             for source in (
@@ -144,7 +163,10 @@ class Settings:
                 default = getattr(cls, item.name, None)
                 current = values.get(item.name, default)
                 values[item.name] = min(current, parse(item.name, maximum[item.name]))
-        return cls(**values)
+        settings = cls(**values)
+        if (name := settings.limits.unusable()) is not None:
+            raise SettingError(name, getattr(settings, name), "more than zero")
+        return settings
 
     @property
     def limits(self) -> Limits:
@@ -167,9 +189,28 @@ class Settings:
         return self.data_path / "bases"
 
 
+def administrators_secret(name: str) -> str | None:
+    """Return a secret that the administrator provides: the text of a file named under ``[secrets]``.
+
+    Raises
+    ------
+    SettingError
+        The file cannot be read.
+    """
+    path = _read_toml(ADMIN_FILE).get("secrets", {}).get(name)
+    if path is None:
+        return None
+    try:
+        return Path(str(path)).read_text("utf-8").removesuffix("\n")
+    except (OSError, ValueError) as error:
+        raise SettingError(
+            f"secrets.{name}", str(path), f"a readable file ({type(error).__name__})"
+        ) from None
+
+
 def maximum_limits() -> Limits:
     """Return the administrator's maximum (no maximum: very large)."""
-    maximum = _read_toml(ADMIN_FILE).get("maximum", {})
+    maximum = _administrators("maximum")
     values = {
         item.name: parse(item.name, maximum[item.name]) if item.name in maximum else 1 << 62
         for item in fields(Limits)
@@ -194,9 +235,9 @@ def parse(name: str, value: Any) -> Any:
         if item.type == "bool":
             return _parse_bool(value)
         if item.type == "int":
-            return parse_size(value)
+            return _not_negative(parse_size(value))
         if item.type == "float":
-            return float(value)
+            return _not_negative(float(value))
     except (TypeError, ValueError):
         raise SettingError(name, value, f"a {item.type} ({item.metadata['unit']})") from None
     return str(value)
@@ -213,6 +254,13 @@ def _parse_bool(value: Any) -> bool:
     raise ValueError(value)
 
 
+def _not_negative(number: float) -> Any:
+    # "Not a number" compares false with every maximum, and -1 is no limit to the operating system.
+    if not 0 <= number < float("inf"):
+        raise ValueError(number)
+    return number
+
+
 def parse_size(value: Any) -> int:
     """Return a count or size: ``512``, ``64KiB``, ``16 MiB``, ``1GiB``, ``1g``."""
     if isinstance(value, int):
@@ -220,6 +268,14 @@ def parse_size(value: Any) -> int:
     text = str(value).strip().lower().removesuffix("ib").removesuffix("b").strip()
     factor = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}.get(text[-1:], 0)
     return int(float(text[:-1]) * factor) if factor else int(text)
+
+
+def _administrators(table: str) -> dict[str, Any]:
+    """Return a table of the administrator's file. A misspelt name there must not be a missing rule."""
+    found = _read_toml(ADMIN_FILE).get(table, {})
+    for name in found.keys() - {item.name for item in fields(Settings)}:
+        raise SettingError(f"{table}.{name}", found[name], f"a setting's name in {ADMIN_FILE}")
+    return dict(found)
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

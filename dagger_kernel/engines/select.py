@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import EngineUnavailableError
+from ..errors import EngineUnavailableError, SettingError
 from ..settings import Settings
 from .base import BlobSource, Engine
 
@@ -12,16 +12,23 @@ async def select_engine(settings: Settings, blobs: BlobSource) -> Engine:
 
     Raises
     ------
+    SettingError
+        The engine is not among the allowed ones.
     EngineUnavailableError
         Neither engine can be used (``auto``): the message names both reasons and remedies.
     """
+    allowed = settings.allowed_engines.split()
+    if settings.engine != "auto" and settings.engine not in allowed:
+        raise SettingError(
+            "engine", settings.engine, f"one of the allowed ones: {', '.join(allowed)}"
+        )
     if settings.engine == "local":
         return _local(settings, blobs)
     if settings.engine == "dagger":
         return _dagger(settings, blobs)
     reasons, remedies = [], []
-    engines = [_local(settings, blobs)]
-    if settings.runner_host:
+    engines = [_local(settings, blobs)] if "local" in allowed else []
+    if settings.runner_host and "dagger" in allowed:
         engines.insert(0, _dagger(settings, blobs))
     else:
         reasons.append("No Dagger engine is configured.")

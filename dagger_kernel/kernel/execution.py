@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import DaggerKernelError
 from ..sandbox import Cell, CellResult, InterruptedByUser, SandboxSession
@@ -20,13 +20,6 @@ from .request import ExecuteRequest
 from .stdin import StdinRefusedError
 
 logger = logging.getLogger(__name__)
-
-
-class Ask(Protocol):
-    """Asks the client that sent the cell."""
-
-    async def __call__(self, prompt: str, *, password: bool) -> str:
-        """Return what was typed."""
 
 
 @dataclass
@@ -66,7 +59,7 @@ class CellExecution:
         holder: SessionHolder,
         output: CellOutput,
         comms: CommRelay,
-        ask: Ask,
+        ask: magics.Ask,
         parent: dict[str, Any],
     ) -> None:
         self._request, self._number, self._language = request, number, language
@@ -76,6 +69,7 @@ class CellExecution:
         self._interrupted = False
         self._running: SandboxSession | None = None
         self._error: dict[str, Any] | None = None
+        self._question: asyncio.Future[str] | None = None
 
     async def run(self) -> Reply:
         """Run the cell; never raises but for the end of the process."""
@@ -101,6 +95,8 @@ class CellExecution:
         self._interrupted = True
         if self._running is not None:
             await self._running.interrupt()
+        elif self._question is not None:
+            self._question.cancel()
 
     # -- StepListener -------------------------------------------------------------------------
 
@@ -129,6 +125,16 @@ class CellExecution:
             raise StdinRefusedError(password=password)
         return await self._ask(prompt, password=password)
 
+    async def _ask_for_kernel(self, prompt: str, *, password: bool) -> str:
+        """Ask the client for a magic; an interrupt ends the question."""
+        self._question = asyncio.ensure_future(self._ask(prompt, password=password))
+        try:
+            return await self._question
+        except EOFError:
+            raise KeyboardInterrupt("Nothing was typed.") from None
+        finally:
+            self._question = None
+
     # -- the run ------------------------------------------------------------------------------
 
     async def _run(self) -> Reply:
@@ -137,7 +143,8 @@ class CellExecution:
             return self._ok()
         call = magics.find(request.code, self._language)
         if isinstance(call, magics.LineCalls):
-            context = magics.Context(self._holder, self._output, silent=request.silent)
+            ask = self._ask_for_kernel if request.allow_stdin else None
+            context = magics.Context(self._holder, self._output, ask, silent=request.silent)
             await magics.run(call, context)
             await self._output.finish()
             return self._ok()

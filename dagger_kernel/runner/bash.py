@@ -19,6 +19,7 @@ from .interrupts import Interrupts
 from .limits import LimitReached
 from .mime import cut
 from .page import ENDING
+from .state.withheld import LEAST
 from .streams import flush
 from .verdict import ending
 
@@ -122,6 +123,26 @@ def run_step(
     if error is None and code == 0:
         return {"status": "ok", "exit_code": 0}
     return _failed(error, code)
+
+
+def forget(state_dir: str, lent: dict[str, str]) -> None:
+    """Take variables that were lent to one cell out of bash's state, and those that hold their values."""
+    if not lent:
+        return
+    path = os.path.join(state_dir, FOLDER, STATE)
+    with contextlib.suppress(OSError):
+        with open(path, "rb") as state:
+            lines = state.readlines()
+        marks = [b" %s=" % os.fsencode(name) for name in lent]
+        marks += [os.fsencode(value) for value in lent.values() if len(value) >= LEAST]
+        kept = [
+            line
+            for line in lines
+            if not line.startswith(b"declare -") or not any(mark in line for mark in marks)
+        ]
+        with open(path + ".new", "wb") as state:
+            state.writelines(kept)
+        os.replace(path + ".new", path)
 
 
 def _help(word: str, full: bool, state_dir: str) -> dict[str, Any]:

@@ -180,16 +180,19 @@ class Cell:
 
         self.page.phase = STARTING
         limits = complete(step.get("limits"))
-        self._lend_environment(step.get("env") or {})
+        lent = {str(name): str(value) for name, value in (step.get("env") or {}).items()}
         self.interrupts.limits = self.shell.step_limits = limits
         Outlet.text_bytes, Outlet.file_bytes = limits["output_bytes"], limits["file_bytes"]
         self.stdin.allowed = bool(step.get("allow_stdin"))
         self.stdin.recorded = step.get("answers")
         enforce(limits, own_pids=self.own_pids)
         if step.get("language", "python") == "bash":
+            from .bash import forget
             from .bash import run_step as run_bash
 
+            self._lend_environment(lent)
             report = run_bash(step, self.interrupts, self.state_dir, self.home)
+            forget(self.state_dir, lent)
             self._executed(report)
             self.channel.send({"type": "saved", "state": {}})
             return
@@ -210,6 +213,8 @@ class Cell:
             self._executed({"status": "error", "exit_code": 1, "shown": True})
             self.channel.send({"type": "saved", "state": {"error": text}})
             return
+        # After the saved environment, which has none of these.
+        self._lend_environment(lent)
         settle_first_word(self.shell, source)
         history = History(self.shell, self.state_dir)
         Sources.install(self.shell, history)
@@ -248,8 +253,8 @@ class Cell:
     def _lend_environment(self, variables: dict[str, str]) -> None:
         """Set variables for this step only: they must not be saved with the others."""
         for name, value in variables.items():
-            self._lent[name] = (str(value), os.environ.get(name))
-            os.environ[name] = str(value)
+            self._lent[name] = (value, os.environ.get(name))
+            os.environ[name] = value
 
     def _save(self) -> dict[str, Any]:
         for name, (lent, before) in self._lent.items():
@@ -257,6 +262,7 @@ class Cell:
                 del os.environ[name]
                 if before is not None:
                     os.environ[name] = before
+        self.session.secrets = {name: lent for name, (lent, _) in self._lent.items()}
         try:
             return dict(self.session.save())
         except Exception as error:

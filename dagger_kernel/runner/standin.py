@@ -12,6 +12,7 @@ class NoSession:
         self.root = root
         self.namespace = namespace
         self.abandon = False
+        self.secrets: dict[str, str] = {}
 
     def open(self) -> None:
         """Do nothing."""

@@ -84,7 +84,8 @@ class AsyncSandbox:
         limits
             None: those of the settings.
         env
-            Environment variables for this cell only; never logged.
+            Environment variables for this cell only; never logged, and values of eight characters or more are
+            masked in what it says.
 
         Raises
         ------
@@ -103,6 +104,27 @@ class AsyncSandbox:
         listener = Streaming(on_stdout, on_stderr, on_result, stdin)
         return Execution.of(await self._session.run(cell, listener))
 
+    def secret(self, name: str, value: str | None = None) -> None:
+        """Give a secret to the cells that follow, as an environment variable.
+
+        It is never logged or saved, and masked in what cells say.
+
+        Parameters
+        ----------
+        value
+            None: the one that the administrator provides under this name.
+
+        Raises
+        ------
+        SecretError
+            There is none, or it cannot be masked.
+        """
+        self._session.give_secret(name, value)
+
+    def forget_secret(self, name: str) -> bool:
+        """Take a secret away from the cells that follow; return whether there was one."""
+        return self._session.forget_secret(name)
+
     async def interrupt(self) -> None:
         """Interrupt the running cell."""
         await self._session.interrupt()
@@ -119,6 +141,28 @@ class AsyncSandbox:
         if name in done.skipped:
             raise ValueError(f"{name!r} was not uploaded: {done.skipped[name]}")
         return done.paths[name]
+
+    async def recompute(self, name: str) -> Execution:
+        """Make a lost variable again, as the next cell: run the cells that made it once more.
+
+        An object that can be saved is kept from then on. One that cannot (a generator, a socket) is
+        made again by each cell that uses it. `Execution.error` says why, if it could not be made.
+
+        Parameters
+        ----------
+        name
+            The variable.
+
+        Raises
+        ------
+        ValueError
+            It is no name of a variable.
+        DaggerKernelError
+            As for `run`.
+        """
+        if not name.isidentifier():
+            raise ValueError(f"{name!r} is no name of a variable")
+        return await self.run(f"%sandbox recompute {name}")
 
     async def files(self, path: str = "", *, recursive: bool = False) -> list[FileInfo]:
         """List a directory below ``/home/sandbox``."""
@@ -185,6 +229,14 @@ class Sandbox:
         """Run code as the next cell; see `AsyncSandbox.run`."""
         return self._wait(self._inner.run(code, **options))
 
+    def secret(self, name: str, value: str | None = None) -> None:
+        """Give a secret to the cells that follow; see `AsyncSandbox.secret`."""
+        self._call(self._inner.secret, name, value)
+
+    def forget_secret(self, name: str) -> bool:
+        """Take a secret away from the cells that follow; return whether there was one."""
+        return self._call(self._inner.forget_secret, name)
+
     def interrupt(self) -> None:
         """Interrupt the cell that another thread runs."""
         self._wait(self._inner.interrupt())
@@ -192,6 +244,10 @@ class Sandbox:
     def upload(self, name: str, data: bytes) -> str:
         """Put a file into ``attachments/``; see `AsyncSandbox.upload`."""
         return self._wait(self._inner.upload(name, data))
+
+    def recompute(self, name: str) -> Execution:
+        """Make a lost variable again, as the next cell; see `AsyncSandbox.recompute`."""
+        return self._wait(self._inner.recompute(name))
 
     def files(self, path: str = "", *, recursive: bool = False) -> list[FileInfo]:
         """List a directory below ``/home/sandbox``."""
@@ -213,6 +269,12 @@ class Sandbox:
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _call(self, function: Callable[..., T], *args: Any) -> T:
+        async def call() -> T:
+            return function(*args)
+
+        return self._wait(call())
 
     def _stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

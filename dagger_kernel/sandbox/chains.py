@@ -29,6 +29,7 @@ def cell_request(step: Step) -> dict[str, Any]:
         "store_history": step.payload.get("store_history", True),
         "execution_count": step.payload.get("execution_count", 0),
         "user_expressions": {},
+        "recompute": step.payload.get("recompute", False),
         "allow_stdin": step.payload.get("allow_stdin", False),
         "limits": step.limits.to_json(),
         "answers": None,
@@ -38,9 +39,14 @@ def cell_request(step: Step) -> dict[str, Any]:
     }
 
 
+def has_effect(step: Step, result: Result | None) -> bool:
+    """Whether a step is one that an engine repeats: not a rewind, nor one without a result."""
+    return result is not None and step.kind is not Kind.REWIND
+
+
 def chain_step(step: Step, result: Result | None, parent_key: str) -> ChainStep | None:
-    """Return what an engine must do for a step; None for one without effect (rewind, no result)."""
-    if result is None or step.kind is Kind.REWIND:
+    """Return what an engine must do for a step; None for one without effect."""
+    if result is None or not has_effect(step, result):
         return None
     common: dict[str, Any] = {
         "seq": step.seq,
@@ -56,6 +62,8 @@ def chain_step(step: Step, result: Result | None, parent_key: str) -> ChainStep 
         return ChainStep(kind="upload", files=files, **common)
     if step.kind is Kind.CELL and repeats(result.status, result.usage):
         request = cell_request(step) | {"answers": result.answers}
+        if "secrets" in step.payload:
+            request["secrets"] = step.payload["secrets"]
         return ChainStep(kind="cell", request=request, **common)
     return ChainStep(kind="layer", layer=result.layer, **common)
 

@@ -7,13 +7,16 @@ from typing import Any
 from ..engines.base import ChainStep, Outcome
 from ..steps import FileChange, Result, digest_bytes
 from .collector import Outputs, file_change, repeatable_digest
+from .masking import MaskedFrames
+from .secrets import Secrets, absent
 
 
 class DriftFinder:
     """Compares repeated steps with their records; collects one line for each that differs."""
 
-    def __init__(self, results: dict[str, Result]) -> None:
+    def __init__(self, results: dict[str, Result], secrets: Secrets) -> None:
         self._results = results  # by key
+        self._secrets = secrets
         self.lines: list[str] = []
 
     def replayed(
@@ -23,8 +26,12 @@ class DriftFinder:
         recorded = self._results.get(step.key)
         if recorded is None:
             return
+        number = recorded.execution_count
+        self._tell_secrets(step, number)
         outputs, files = Outputs(), list[FileChange]()
-        for head, body in frames:
+        masked = MaskedFrames(self._secrets.mask)
+        heard = [item for frame in frames for item in masked.take(*frame)]
+        for head, body in [*heard, *masked.rest()]:
             outputs.take(head)
             if head["type"] == "file":
                 stored = head.get("kind") != "deleted" and not head.get("skipped")
@@ -41,7 +48,20 @@ class DriftFinder:
         if changed:
             parts.append("files " + ", ".join(changed[:5]))
         what = "; ".join(parts) or "output or saved variables"
-        number = recorded.execution_count
         self.lines.append(
             f"Replaying step {step.seq} (cell [{number}]) gave another result than the log: {what}."
+        )
+
+    def _tell_secrets(self, step: ChainStep, number: int | None) -> None:
+        names = step.request.get("secrets", ())
+        if not names:
+            return
+        gone = absent(step.request)
+        how = (
+            f"it was replayed without {', '.join(gone)}, which the log does not hold"
+            if gone
+            else "its replay was given them again"
+        )
+        self.lines.append(
+            f"Step {step.seq} (cell [{number}]) had secrets, {', '.join(names)}: {how}."
         )

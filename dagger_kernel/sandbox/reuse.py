@@ -12,6 +12,7 @@ from typing import Any
 
 from ..engines.base import Outcome
 from ..log import LogStore
+from ..settings import Settings
 from ..steps import Result, Step
 from .cell import Cell, ExportedFile, StepListener
 from .chains import repeats
@@ -19,9 +20,10 @@ from .chains import repeats
 KINDS = {"display_data": "display", "execute_result": "result"}
 
 
-def content_of(cell: Cell, limits: dict[str, Any]) -> list[Any]:
+def content_of(cell: Cell, limits: dict[str, Any], settings: Settings) -> list[Any]:
     """Return everything of a cell that can change its outcome."""
-    return [str(cell.language), cell.source, cell.execution_count, cell.store_history, limits]
+    content = [str(cell.language), cell.source, cell.execution_count, cell.store_history, limits]
+    return [*content, "recompute"] if settings.recompute else content
 
 
 def may_share(cell: Cell) -> bool:

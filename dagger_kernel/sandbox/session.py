@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import getpass
 import uuid
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from ..engines.base import FileInfo, Outcome, Progress, Room, no_progress
-from ..errors import DaggerKernelError, EngineError, LinkError, SandboxDisabledError
+from ..errors import DaggerKernelError, EngineError, LinkError, SandboxDisabledError, SettingError
 from ..log import LogStore
 from ..settings import Settings, maximum_limits
 from ..steps import Kind, Limits, Result, Status, Step, child_key, content_nonce
+from .attachments import Attachments
+from .beside import Beside
 from .cell import Cell, CellResult, SilentListener, StepListener
 from .chains import cell_request, repeats
 from .history import fork, rewind
@@ -19,15 +23,21 @@ from .logbook import Logbook
 from .reuse import content_of, files_of, may_share, outcome_of, take_recorded, tell
 from .rooms import Rooms
 from .running import RunningStep
+from .secrets import Secrets
 from .tip import Tip
 from .turn import Turn
-from .uploads import Uploaded, upload_files
+from .uploads import Given, Uploaded, upload_files
 
 
 class SandboxSession:
     """One open sandbox. All methods belong to the event loop that opened it.
 
     Cells run one after another. The engine is chosen and connected when it is first needed.
+
+    Attributes
+    ----------
+    beside
+        What is put in before a cell because it lies beside the notebook; None: nothing.
     """
 
     def __init__(
@@ -38,9 +48,12 @@ class SandboxSession:
         self.number = 0
         self._logbook = logbook
         self._log = log
-        self._tip = Tip(logbook, log, sandbox_id)
+        self._secrets = Secrets()
+        self._tip = Tip(logbook, log, sandbox_id, self._secrets)
         self._turn = Turn(settings, logbook, sandbox_id)
         self._rooms = Rooms(settings, log.blobs, self._tip, sandbox_id)
+        self._attachments = Attachments()
+        self.beside: Beside | None = None
         self._room: Room | None = None
         self._starting = self._interrupt_due = False
 
@@ -94,13 +107,15 @@ class SandboxSession:
 
         Raises
         ------
-        SandboxDisabledError, InterruptedByUser, CapacityError, SandboxBusyError, EngineError,
+        SandboxDisabledError, SettingError, InterruptedByUser, CapacityError, SandboxBusyError, EngineError,
         LogError, StorageFullError
             The cell was not run; or, a `RoomLostError` that has ``started``, it was and its result
             is not known: then the log says so.
         """
         if not self.settings.enabled:
             raise SandboxDisabledError
+        cell = replace(cell, env=self._secrets.environment(cell.env))
+        self._limits(cell)  # what cannot be used is told before anything waits
 
         def progress(text: str) -> None:
             listener.event({"type": "progress", "text": text}, b"")
@@ -109,10 +124,14 @@ class SandboxSession:
             engine = await self._turn.interruptible(self._rooms.engine())
             async with self._turn.place(engine.name, progress):
                 await self._tip.refresh()
+                if self.beside is not None and not cell.silent:
+                    await self._put_in(self.beside, listener)
                 nonce = None
                 if self.settings.reuse == "shared" and may_share(cell):
                     await self._turn.interruptible(self._rooms.prepare(progress))
-                    nonce = content_nonce(content_of(cell, self._limits(cell).to_json()))
+                    nonce = content_nonce(
+                        content_of(cell, self._limits(cell).to_json(), self.settings)
+                    )
                     if (done := await self._reuse(cell, nonce, listener)) is not None:
                         return done
                 room = await self._turn.interruptible(self._rooms.take(progress, nonce))
@@ -138,16 +157,21 @@ class SandboxSession:
         return CellResult(step=step, result=result, outcome=outcome, drift=[], files=files)
 
     def _limits(self, cell: Cell) -> Limits:
-        return (cell.limits or self.settings.limits).capped(maximum_limits())
+        limits = cell.limits or self.settings.limits
+        if (name := limits.unusable()) is not None:
+            raise SettingError(name, getattr(limits, name), "more than zero")
+        return limits.capped(maximum_limits())
 
     async def _run_in(self, room: Room, cell: Cell, listener: StepListener) -> CellResult:
         drift, self._tip.drift.lines = self._tip.drift.lines, []
-        running = RunningStep(listener, cell.execution_count if cell.store_history else None)
+        count = cell.execution_count if cell.store_history else None
+        running = RunningStep(listener, count, self._secrets.mask)
         step = self._new_step(cell, room.parent_key, room.nonce)
+        running.tell_capped(cell.limits, step.limits)
         try:
             if not cell.silent:
                 step = await self._logbook.call(self._log.append, step)
-            outcome = await self._deliver(room, step, cell, running)
+            outcome = running.outcome(await self._deliver(room, step, cell, running))
         except (EngineError, LinkError) as error:
             await room.close()
             if not cell.silent:
@@ -205,6 +229,8 @@ class SandboxSession:
             "session": cell.session or self.number,
             "exclude": self.settings.export_exclude.split(),
         }
+        if self.settings.recompute:
+            payload["recompute"] = True
         if cell.cell_id:
             payload["cell_id"] = cell.cell_id
         if cell.env:
@@ -279,18 +305,47 @@ class SandboxSession:
             sized = b"".join(len(b).to_bytes(4, "big") + b for b in buffers)
             await self._room.send_comm({**message, "buffers": len(buffers)}, sized)
 
-    async def upload(self, files: list[tuple[str, bytes | BinaryIO]]) -> Uploaded:
+    async def upload(
+        self, files: Iterable[Given | tuple[str, bytes | BinaryIO]], *, reuse_equal: bool = False
+    ) -> Uploaded:
         """Put files into ``attachments/`` before the next cell; see `upload_files`.
+
+        The files are taken in the log's thread, one after another: they may be opened as they come.
 
         Raises
         ------
         SandboxBusyError, LogError, StorageFullError
         """
+        given = (file if isinstance(file, Given) else Given(*file) for file in files)
         async with self._turn.sandbox():
-            call = self._logbook.call
-            done = await call(upload_files, self._log, self.id, files, self.settings)
+            done = await self._upload(given, reuse_equal=reuse_equal)
+            await self._tip.refresh()
+        if done.step is not None:
             await self._rooms.drop_standby()
-            return done
+            self._rooms.stand_by_soon()
+        return done
+
+    async def _upload(self, files: Iterable[Given], *, reuse_equal: bool) -> Uploaded:
+        return await self._logbook.call(
+            upload_files,
+            self._log,
+            self.id,
+            files,
+            self.settings,
+            attachments=self._attachments,
+            reuse_equal=reuse_equal,
+        )
+
+    async def _put_in(self, beside: Beside, listener: StepListener) -> None:
+        """Upload what is new beside the notebook, and tell what was left out; each thing once."""
+        found = await asyncio.to_thread(beside.look, (self.id, self._tip.branch))
+        if found.files:
+            done = await self._upload(found.files, reuse_equal=True)
+            found.taken(done.skipped)
+            await self._tip.refresh()
+        for text in found.notices:
+            head = {"type": "stream", "name": "stderr", "text": f"[dagger_kernel] {text}\n"}
+            listener.event(head, b"")
 
     async def rewind(self, seq: int) -> Step:
         """Continue from an earlier step (0: the base); the steps after it stay in the log.
@@ -343,6 +398,29 @@ class SandboxSession:
         async with self._turn.sandbox(progress):
             await self._tip.refresh()
             return await self._rooms.ensure_tip(progress)
+
+    @property
+    def secrets(self) -> list[str]:
+        """Names of the secrets that the next cell is given."""
+        return self._secrets.names
+
+    def give_secret(self, name: str, value: str | None = None) -> None:
+        """Give a secret to the cells that follow, as an environment variable; None: the administrator's.
+
+        It is in memory only, until the session ends or `forget_secret`.
+
+        Raises
+        ------
+        SecretError, SettingError
+        """
+        self._secrets.give(name, value)
+        self._tip.lend()
+
+    def forget_secret(self, name: str) -> bool:
+        """Take a secret away from the cells that follow; return whether there was one."""
+        known = self._secrets.forget(name)
+        self._tip.lend()
+        return known
 
     def history(self, **query: Any) -> list[Any]:
         """Return input history from the log; see `LogStore.history`."""

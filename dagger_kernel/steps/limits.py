@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 MiB = 1024 * 1024
+MAY_BE_ZERO = frozenset(("output_bytes", "kept_output_bytes", "file_bytes", "export_files"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,13 @@ class Limits:
         """Read what `to_json` wrote; unknown names are ignored, missing ones take the default."""
         known = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in data.items() if name in known})
+
+    def unusable(self) -> str | None:
+        """Return the name of the first limit that is no usable number, None if all are."""
+        for name, value in self.to_json().items():
+            if not (value > 0 or (value == 0 and name in MAY_BE_ZERO)) or value == float("inf"):
+                return name
+        return None
 
     def capped(self, maximum: Limits) -> Limits:
         """Return these limits, none above the maximum."""

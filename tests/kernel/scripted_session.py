@@ -97,6 +97,14 @@ class ScriptedSession:
         placed = [(file.name, f"attachments/{file.name}") for file in files]
         return Uploaded(None, placed, {})
 
+    secrets = ()
+
+    def give_secret(self, name, value=None):
+        pass
+
+    def forget_secret(self, name):
+        return False
+
     async def rewind(self, seq):
         pass
 

@@ -64,7 +64,7 @@ def test_the_administrators_maximum_holds(monkeypatch, tmp_path):
 
 def test_every_command_answers(scripted):
     scripted.execute("pass")
-    words = {"rewind": "1"}
+    words = {"rewind": "1", "upload": "kernel-0.log"}
     for name in magics.commands.COMMANDS:
         got = scripted.execute(f"%sandbox {name} {words.get(name, '')}")
         assert got.content["status"] == "ok", name

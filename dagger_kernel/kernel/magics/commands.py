@@ -9,7 +9,9 @@ from ..text import human_size, one_line
 from .branches import fork, rewind
 from .context import Command, Context
 from .options import OPTIONS
-from .parse import LineCalls, UsageError
+from .parse import INSIDE, LineCalls, UsageError
+from .secrets import secret
+from .uploads import upload
 
 NO_MAXIMUM = 1 << 62
 LOG_STEPS = 20
@@ -28,6 +30,8 @@ async def run(calls: LineCalls, context: Context) -> None:
     for words in calls.calls:
         name, *rest = words or ["status"]
         command = COMMANDS.get(name.lstrip("-"))
+        if command is None and name == INSIDE:
+            raise UsageError("A bash cell has no variables: %sandbox recompute is for Python.")
         if command is None:
             raise UsageError(f"%sandbox has no command {name!r}; it has {', '.join(COMMANDS)}.")
         await command(context, rest)
@@ -125,8 +129,11 @@ HELP = """
 %sandbox limits     the limits of a cell, and the administrator's maximum
 %sandbox log [N]    the last N steps
 %sandbox files      the files that cells exported
+%sandbox upload P   put files or folders beside the notebook into attachments/
 %sandbox rewind N   continue from step N; the steps after it stay in the log
 %sandbox fork [N]   go on in a new sandbox that continues from here, or from step N
+%sandbox secret NAME  give the cells that follow a secret, asked for here (--forget takes it back)
+%sandbox recompute NAME  run the cells that made a lost variable once more
 %sandbox reset      leave this sandbox, begin a new, empty one
 %sandbox help       this text
 
@@ -141,8 +148,10 @@ COMMANDS: dict[str, Command] = {
     "limits": _limits,
     "log": _log,
     "files": _files,
+    "upload": upload,
     "rewind": rewind,
     "fork": fork,
+    "secret": secret,
     "reset": _reset,
     "help": _help,
 }

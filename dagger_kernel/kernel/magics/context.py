@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from ..holder import SessionHolder
 from ..output import CellOutput
 
 
+class Ask(Protocol):
+    """Asks the client that sent the cell."""
+
+    async def __call__(self, prompt: str, *, password: bool) -> str:
+        """Return what was typed."""
+
+
 @dataclass(frozen=True)
 class Context:
-    """The kernel's session and the cell's output."""
+    """The kernel's session, the cell's output, and who answers questions (None: nobody)."""
 
     holder: SessionHolder
     output: CellOutput
+    ask: Ask | None = None
     silent: bool = False
 
     def print(self, text: str) -> None:

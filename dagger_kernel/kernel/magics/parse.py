@@ -10,6 +10,9 @@ from ...errors import DaggerKernelError
 from ...steps import Language
 
 NAME = "sandbox"
+INSIDE = "recompute"
+"""The command that the sandbox itself carries out, as a logged cell; it may stand among other code."""
+
 LINE = re.compile(rf"%{NAME}(?:\s+(?P<rest>.*))?")
 CELL = re.compile(rf"%%{NAME}(?:[ \t]+(?P<rest>.*))?")
 
@@ -42,7 +45,8 @@ def find(code: str, language: Language) -> LineCalls | CellCall | None:
     Raises
     ------
     UsageError
-        A ``%sandbox`` line stands among other code, or its quotes are unbalanced.
+        A ``%sandbox`` line other than ``%sandbox recompute`` stands among other code, or its quotes are
+        unbalanced.
     """
     if f"%{NAME}" not in code:
         return None
@@ -53,6 +57,13 @@ def find(code: str, language: Language) -> LineCalls | CellCall | None:
     lines = [line.strip() for line in stripped.splitlines()]
     lines = [line for line in lines if line and not line.startswith("#")]
     matches = [LINE.fullmatch(line) for line in lines]
+    inside = [match and (match["rest"] or "").split()[:1] == [INSIDE] for match in matches]
+    if language is Language.PYTHON and any(inside):
+        if inside.count(True) == len(matches) - matches.count(None):
+            return None
+        raise UsageError(
+            "%sandbox recompute cannot stand beside other %sandbox lines.", kept="Nothing was run."
+        )
     if lines and all(matches):
         return LineCalls([_words(match["rest"]) for match in matches if match])
     if any(matches) and _is_magic(code, language):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pickle
 
     from .graph import Registry
+    from .withheld import Withheld
 
 
 @dataclass
@@ -45,9 +46,12 @@ class Dumper:
         Live nodes.
     exposed : bool
         Whether the user may hold the dictionary of globals itself.
+    withheld : Withheld
+        What must not be saved.
     """
 
-    def __init__(self, registry: Registry, *, exposed: bool) -> None:
+    def __init__(self, registry: Registry, *, exposed: bool, withheld: Withheld) -> None:
+        self._withheld = withheld
         self._registry = registry
         self._exposed = exposed
         registry.singletons = singletons()
@@ -71,6 +75,9 @@ class Dumper:
             dump = self._dump([key])
         except Exception as error:
             return self.lost(key, f"{type(error).__name__}: {error}")
+        secret = self._withheld.found_in(dump.skeleton, *(b.raw() for b in dump.buffers))
+        if secret:
+            return self.lost(key, f"it holds the secret {secret}, which is never saved")
         pickler, root = dump.pickler, dump.root
         dump.exempt = pickler.by_reference | {id(value) for value in pickler.unlinked}
         dump.exempt |= {id(root), id(root[0]), id(root[1]), id(self._registry.namespace)}
@@ -134,8 +141,9 @@ class Dumper:
     def _root(self, keys: list[str]) -> tuple[list[Any], list[Any]]:
         """What is pickled: what must be made first, then the values in order of their keys."""
         pairs = [(key, self._owned(self.values[key])) for key in keys]
-        classes = [value for key, value in pairs if key.startswith("c:")]
-        modules = [value for key, value in pairs if key.startswith("m:")]
+        whole = [(key, value) for key, value in pairs if type(value) is not LostObject]
+        classes = [value for key, value in whole if key.startswith("c:")]
+        modules = [value for key, value in whole if key.startswith("m:")]
         classes.sort(key=lambda cls: (not issubclass(cls, type), len(cls.__mro__)))
         prelude: list[Any] = [*modules, *classes]
         prelude += [ClassState(cls, early=True) for cls in classes]

@@ -22,6 +22,7 @@ from .trial import try_loading, untried
 if TYPE_CHECKING:
     from .loader import Loader
     from .store import BlobStore
+    from .withheld import Withheld
 
 _SINGLETONS = (type(None), bool, type(...), type(NotImplemented))
 
@@ -48,14 +49,18 @@ class Saver:
         Where new bytes go.
     exposed : bool
         Whether the user may hold the dictionary of globals itself.
+    withheld : Withheld
+        What must not be saved.
     """
 
-    def __init__(self, loader: Loader, store: BlobStore, *, exposed: bool) -> None:
+    def __init__(
+        self, loader: Loader, store: BlobStore, *, exposed: bool, withheld: Withheld
+    ) -> None:
         self._loader = loader
         self._old = loader.manifest
         self._registry = loader.registry
         self._store = store
-        self._dumper = Dumper(loader.registry, exposed=exposed)
+        self._dumper = Dumper(loader.registry, exposed=exposed, withheld=withheld)
         self._dumps: dict[str, Dump] = {}
         self._placed: dict[tuple[int, int], Buffer] = {}
         self._cids: tuple[object, dict[str, str]] = (None, {})

@@ -25,6 +25,7 @@ from .modules import SavedModules, last_module, user_modules
 from .saver import Outcome, Saver
 from .static import needs_of_code, needs_of_source
 from .store import BlobStore
+from .withheld import Withheld
 
 
 class StateSession:
@@ -64,6 +65,8 @@ class StateSession:
         self.seed = seed
         self.abandon = False
         """Set to make :meth:`warm` stop before its next import."""
+        self.secrets: dict[str, str] = {}
+        """Names and values that must not be saved; set before :meth:`save`."""
         self._store = BlobStore(self.root)
         self._base: dict[str, Any] = {}
         self._last_module = ""
@@ -316,9 +319,10 @@ class StateSession:
         assert self._ambient is not None
         loader.registry.managed_modules |= user_modules(self._last_module)
         plain, nodes = self._ambient.capture(loader.values)
-        outcome = Saver(loader, self._store, exposed=loader.exposed).save(
-            names, nodes, self.cell, gone
-        )
+        withheld = Withheld(self.secrets)
+        plain = withheld.without(plain)
+        saver = Saver(loader, self._store, exposed=loader.exposed, withheld=withheld)
+        outcome = saver.save(names, nodes, self.cell, gone)
         manifest = outcome.manifest
         manifest.parent = self._manifest_name
         manifest.step = self.step

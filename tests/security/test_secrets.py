@@ -1,0 +1,214 @@
+"""Secrets reach a live cell's environment and nothing else: not the log, not a layer, not what the cell says."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from dagger_kernel.errors import SecretError
+
+from .conftest import printed
+
+VALUE = "tok-5up3r/s3cr3t+w0rd"
+MASK = "***"
+
+
+@pytest.fixture
+def given(sandboxes):
+    sandbox = sandboxes()
+    sandbox.secret("API_KEY", VALUE)
+    return sandbox
+
+
+def holders(place, value=VALUE):
+    """Return the files below a directory that hold a value."""
+    found = []
+    for folder, _, names in os.walk(place):
+        for name in names:
+            path = Path(folder, name)
+            if path.is_file() and not path.is_symlink() and value.encode() in path.read_bytes():
+                found.append(str(path.relative_to(place)))
+    return found
+
+
+def test_every_later_cell_has_it_until_it_is_forgotten(given):
+    code = "import os; print(len(os.environ.get('API_KEY', '')))"
+    for _ in range(3):  # the second cell restores what the first one saved
+        assert printed(given.run(code)) == f"{len(VALUE)}\n"
+    assert printed(given.run("echo ${#API_KEY}", language="bash")) == f"{len(VALUE)}\n"
+    assert printed(given.run("echo ${#API_KEY}", language="bash")) == f"{len(VALUE)}\n"
+    assert given.forget_secret("API_KEY")
+    assert printed(given.run(code)) == "0\n"
+    assert printed(given.run("echo ${#API_KEY}", language="bash")) == "0\n"
+    assert not given.forget_secret("API_KEY")
+
+
+SAYING = {
+    "print": "print('key', key, 'end')",
+    "a byte at a time": "import sys, time\nfor c in key:\n    sys.stdout.write(c); sys.stdout.flush(); time.sleep(0.01)",
+    "a child's output": "import subprocess; subprocess.run(['sh', '-c', 'echo $API_KEY; echo $API_KEY >&2'])",
+    "a value": "key",
+    "inside of a value": "{'Authorization': 'Bearer ' + key}",
+    "a display": "from IPython.display import HTML, display; display(HTML('<b>' + key + '</b>'))",
+    "JSON": "from IPython.display import JSON, display; display(JSON({key: [key]}))",
+    "an error": "raise ValueError('bad key ' + key)",
+    "base64, as HTTP has it": "import base64; print(base64.b64encode(b'user:' + key.encode()).decode())",
+    "a URL": "from urllib.parse import quote; print('https://x/?k=' + quote(key, safe=''))",
+    "too much output": "print((key + '\\n') * 30000)",
+    "an upper layer's warning": "import warnings; warnings.warn(key)",
+}
+
+
+@pytest.mark.parametrize("how", SAYING)
+def test_what_a_cell_says_is_masked(given, how):
+    heard = []
+    take = {"on_stdout": heard.append, "on_stderr": heard.append, "on_result": heard.append}
+    done = given.run(f"import os; key = os.environ['API_KEY']\n{SAYING[how]}", **take)
+    told = repr((done, heard))
+    assert VALUE not in told
+    assert base64.b64encode(b"user:" + VALUE.encode()).decode() not in told
+    assert "tok-5up3r%2Fs3cr3t" not in told
+    assert MASK in told
+    for file in done.files:
+        assert VALUE.encode() not in (file.data or b"")
+
+
+def test_nothing_on_disk_holds_it(given, sandboxes):
+    given.run(
+        "import os, functools\nkey = os.environ['API_KEY']\nparts = {'a': [key]}\n"
+        "os.environ['COPY'] = key\nclass C: token = key\nf = lambda x=key: x\ng = functools.partial(print, key)\n"
+        "kept = len(key)\nprint(key)\nkey"
+    )
+    given.run('COPY=$API_KEY; export MORE="x $API_KEY"; words=($API_KEY); plain=1', language="bash")
+    done = given.run("print(kept, 'COPY' in os.environ, os.environ.get('API_KEY') is not None)")
+    assert printed(done) == f"{len(VALUE)} False True\n"
+    assert printed(given.run("echo $plain-$COPY-$MORE", language="bash")) == "1--\n"
+    given.close()
+    assert holders(sandboxes.data_dir) == []
+
+
+def test_a_variable_that_holds_it_is_not_kept_and_says_so(given):
+    done = given.run("import os; key = os.environ['API_KEY']; other = 1")
+    (lost,) = [item for item in done.state["lost"] if item["name"] == "key"]
+    assert lost["reason"] == "it holds the secret API_KEY, which is never saved"
+    assert "not kept for later cells: key" in "".join(done.logs.stderr)
+    assert printed(given.run("print(other)")) == "1\n"
+    assert "StateLostError" in repr(given.run("print(key + '')").error)
+
+
+def test_the_log_has_the_name(given, sandboxes):
+    given.run("pass")
+    step = given._inner._session._tip.step
+    assert step.payload["secrets"] == ["API_KEY"]
+
+
+def test_no_command_line_on_this_machine_shows_it(given):
+    seen, stop = [], threading.Event()
+
+    def look():
+        while not stop.is_set():
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    seen.append(VALUE.encode() in path.read_bytes())
+                except OSError:
+                    continue
+            time.sleep(0.02)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        given.run("import subprocess; subprocess.run(['sleep', '0.4'])")
+        given.run("sleep 0.4", language="bash")
+    finally:
+        stop.set()
+        looking.join()
+    assert seen
+    assert not any(seen)
+
+
+def test_other_sandboxes_do_not_have_it(given, sandboxes):
+    given.run("pass")
+    other = sandboxes()
+    assert printed(other.run("import os; print('API_KEY' in os.environ)")) == "False\n"
+    again = sandboxes(given.id)  # and a new session of the same sandbox does not either
+    assert printed(again.run("import os; print('API_KEY' in os.environ)")) == "False\n"
+
+
+USE = "import os\ngot = 'with' if 'API_KEY' in os.environ else 'without'\nprint(got, os.environ.get('API_KEY'))"
+
+
+def test_a_replay_without_it_says_so(given, sandboxes):
+    given.run(USE)
+    given.close()
+    shutil.rmtree(sandboxes.data_dir / "layers")
+    again = sandboxes(given.id)
+    done = again.run("print(got)")
+    assert printed(done) == "without\n"
+    assert done.drift[0] == (
+        "Step 1 (cell [1]) had secrets, API_KEY: it was replayed without API_KEY, which the log does not hold."
+    )
+    assert len(done.drift) == 2  # and that it came out differently
+
+
+def test_a_replay_in_the_session_that_has_it_uses_it_again(given, sandboxes):
+    given.run(USE)
+    given.run("pass")
+    rooms = given._inner._session._rooms
+    given._wait(rooms.prepare())  # the last layer is there
+    given._wait(rooms.drop_standby())
+    assert given._wait(rooms._engine.evict()) == 2
+    done = given.run("print(got)")
+    assert printed(done) == "with\n"
+    assert done.drift == [
+        "Step 1 (cell [1]) had secrets, API_KEY: its replay was given them again.",
+        "Step 2 (cell [2]) had secrets, API_KEY: its replay was given them again.",
+    ]
+
+
+def test_the_environment_of_one_run_is_masked_too(sandboxes):
+    sandbox = sandboxes()
+    done = sandbox.run(
+        "import os; print(os.environ['ONCE'], os.environ['MODE'])",
+        env={"ONCE": VALUE, "MODE": "fast"},
+    )
+    assert printed(done) == f"{MASK} fast\n"
+    assert printed(sandbox.run("print('ONCE' in os.environ)")) == "False\n"
+
+
+def test_the_administrators_secret(sandboxes, tmp_path, monkeypatch):
+    (tmp_path / "key").write_text(VALUE + "\n")
+    admin = tmp_path / "admin.toml"
+    admin.write_text(f"[secrets]\nAPI_KEY = '{tmp_path}/key'\nGONE = '{tmp_path}/gone'\n")
+    monkeypatch.setattr("dagger_kernel.settings.ADMIN_FILE", admin)
+    sandbox = sandboxes()
+    code = "import os; print(len(os.environ.get('API_KEY', '')))"
+    assert printed(sandbox.run(code)) == "0\n"  # only who asks for it gets it
+    sandbox.secret("API_KEY")
+    assert printed(sandbox.run(code)) == f"{len(VALUE)}\n"
+    with pytest.raises(SecretError, match="provides none"):
+        sandbox.secret("OTHER")
+    with pytest.raises(Exception, match=r"secrets\.GONE"):
+        sandbox.secret("GONE")
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("a b", VALUE),
+        ("", VALUE),
+        ("A=B", VALUE),
+        ("KEY", "short"),
+        ("KEY", "x" * 9 + "\0"),
+        ("KEY", "x" * 70000),
+    ],
+)
+def test_unusable_secrets_are_refused_without_telling_them(sandboxes, name, value):
+    with pytest.raises(SecretError) as caught:
+        sandboxes().secret(name, value)
+    assert value not in str(caught.value)
