@@ -148,3 +148,30 @@ async def test_it_describes_itself(bench):
     assert report["available"] is True
     assert report["engine"] == bench.engine.name
     assert report["reasons"] == []
+
+
+async def test_uploads_that_follow_each_other_are_put_in_at_once(bench):
+    await bench.cell("x = 1")
+
+    def upload(name, data):
+        blob = bench.blobs.put(data)
+        bench.put("upload", files=(PutFile(path=name, blob=blob, size=len(data)),))
+
+    for number in range(12):
+        upload(f"attachments/{number}", b"%d" % number)
+    upload("attachments/0", b"later")
+    between = bench.chain[5].key
+    outcome, handler = await bench.cell(
+        "import os; print(len(os.listdir('attachments')), open('attachments/0').read())"
+    )
+    assert text(handler) == "12 later\n"
+    assert outcome.status == "ok"
+    assert not await bench.engine.has(between)
+    # A state between them can be asked for, and a replay after it finds what was made.
+    await bench.engine.ensure(bench.chain[:6], base=bench.base, sandbox_id="contract")
+    assert len(await bench.engine.files(between, "attachments")) == 5
+    progress = []
+    await bench.engine.ensure(
+        bench.chain, base=bench.base, sandbox_id="contract", progress=progress.append
+    )
+    assert progress == []

@@ -24,6 +24,9 @@ FLATTEN_EVERY = 200
 SYNC_EVERY = 50
 """Steps evaluated by one query: deep queries are slow, and very deep ones fail."""
 
+FOLD_BYTES = 32 << 20
+"""Uploads that follow each other are one exec up to about this size. Part of what the engine caches by."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from ...errors import BlobError, DaggerKernelError, LinkError, ReplayError, StorageFullError
 from ..base import BlobSource, ChainStep, Progress, Replayed
+from ..folding import folded
 from ..replay import Recorder
 from . import faults
-from .chain import SYNC_EVERY, Ground
+from .chain import FLATTEN_EVERY, FOLD_BYTES, SYNC_EVERY, Ground
 from .delivery import send_archive, send_files
 from .room import RepeatRoom
 from .server import LinkServer, Visitor
@@ -66,21 +67,25 @@ class Replay:
         ------
         ReplayError, BlobError, EngineConnectionError, StorageFullError
         """
-        state = self._states.deepest(self._chain) or root
+        if self._chain and (known := self._states.deepest(self._chain[-1:])) is not None:
+            return known
+        steps = folded(self._chain, every=FLATTEN_EVERY, most_bytes=FOLD_BYTES)
+        state = self._states.deepest([step for _, step in steps]) or root
+        ahead = [item for item in steps if item[0] > state.position]
         try:
-            while state.position < len(self._chain):
-                ahead = self._chain[state.position : state.position + SYNC_EVERY]
-                state = await self._advance(state, ahead)
+            while ahead:
+                state = await self._advance(state, ahead[:SYNC_EVERY])
+                del ahead[:SYNC_EVERY]
         finally:
             if self._first:
                 self._progress("")
         return state
 
-    async def _advance(self, state: State, steps: Sequence[ChainStep]) -> State:
-        """Evaluate some steps with one query."""
+    async def _advance(self, state: State, ahead: Sequence[tuple[int, ChainStep]]) -> State:
+        """Evaluate some steps, each with its position, by one query."""
         made: list[State] = []
         container = state.container
-        for position, step in enumerate(steps, state.position + 1):
+        for position, step in ahead:
             container = self._ground.with_step(container, step)
             container = self._ground.settled(container, position)
             made.append(
@@ -92,7 +97,7 @@ class Replay:
                     container=container,
                 )
             )
-        synced = await self._evaluate(container, made, steps)
+        synced = await self._evaluate(container, made, [step for _, step in ahead])
         last = made.pop()
         made.append(
             State(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...errors import ReplayError, RoomLostError
 from ..base import BlobSource, ChainStep, Progress, Replayed
+from ..folding import folded
 from ..replay import Recorder
 from . import archive
 from .layers import Layer, LayerStore, full_or
@@ -50,7 +51,7 @@ class Replay:
             if found is not None:
                 layer, missing = found, len(chain) - index
                 break
-        for count, step in enumerate(chain[len(chain) - missing :], 1):
+        for count, step in folded(chain[len(chain) - missing :]):
             progress(f"replaying {count}/{missing}")
             layer = await self._repeat(step, layer)
         if missing:
