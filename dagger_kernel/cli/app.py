@@ -7,6 +7,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from .format import Format
+
 app = typer.Typer(
     help="Notebooks that are logs: install the kernel, look at its log, check the machine.",
     no_args_is_help=True,
@@ -157,3 +159,47 @@ def gc(as_json: Json = False) -> None:
     from . import gc as command
 
     command.run(as_json=as_json)
+
+
+@app.command()
+def audit(
+    since: Annotated[
+        OptionalText, typer.Option(help="From this date or time on.", metavar="TIME")
+    ] = None,
+    until: Annotated[OptionalText, typer.Option(help="Before it.", metavar="TIME")] = None,
+    user: Annotated[OptionalText, typer.Option(help="Only this owner's sandboxes.")] = None,
+    sandbox: Annotated[
+        OptionalText, typer.Option(help="Only this one: id (or its beginning), path, or 'latest'.")
+    ] = None,
+    form: Annotated[
+        Format, typer.Option("--format", help="For people, as JSON lines, or for a spreadsheet.")
+    ] = Format.TABLE,
+    output: Annotated[
+        OptionalPath, typer.Option("--output", "-o", help="Where to write it.", metavar="FILE")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say who ran what when."""
+    from . import audit as command
+
+    command.run(
+        since=since,
+        until=until,
+        user=user,
+        sandbox=sandbox,
+        form=form,
+        target=output,
+        as_json=as_json,
+    )
+
+
+@app.command()
+def purge(
+    sandbox: Annotated[str, typer.Argument(help="Id (or its beginning), path, or 'latest'.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Really: it cannot be undone.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete a sandbox for good: its steps, results, files and layers. A tombstone stays in the log."""
+    from . import purge as command
+
+    command.run(sandbox, confirmed=yes, as_json=as_json)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container
+from collections.abc import Callable, Collection, Container
+from datetime import datetime
 
 from ..errors import LogError
 from ..settings import Settings
 from ..steps import Result, Step
 from . import schema
+from .audit import Auditor, Record
 from .blobs import BlobStore, open_blobs
 from .database import Database
 from .history import Entry, History
@@ -321,6 +323,37 @@ class LogStore:
         if kind == "search":
             return self._history.search(where, pattern or "*", n, unique=unique, output=output)
         raise LogError(f"There is no history of kind {kind!r}.")
+
+    def audit(
+        self,
+        take: Callable[[Record], None],
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        owner: str | None = None,
+        sandbox_id: str | None = None,
+    ) -> None:
+        """Give a record of everything that was done to ``take``, the oldest first.
+
+        Every record has ``time``, ``user``, ``sandbox``, ``notebook`` and ``event``: ``create``, ``start`` (of a
+        kernel), ``cell``, ``upload``, ``mount``, ``rewind``, ``end`` (by a restart) or ``purge``, and what belongs to it.
+        Of a purged sandbox there are its creation, its kernels' starts, and the purge.
+
+        Parameters
+        ----------
+        since, until
+            From this moment on, and before that one.
+        owner, sandbox_id
+            Only theirs.
+
+        Raises
+        ------
+        LogUnavailableError
+            The database went away in the middle.
+        """
+        Auditor(self._database).each(
+            take, since=since, until=until, owner=owner, sandbox_id=sandbox_id
+        )
 
     # -- upkeep
 
