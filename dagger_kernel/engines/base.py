@@ -123,7 +123,6 @@ class Outcome:
     truncated: bool = False
     killed: list[str] = field(default_factory=list)
     answers: list[str | None] = field(default_factory=list)
-    next_input: str | None = None
 
 
 class StepHandler(Protocol):

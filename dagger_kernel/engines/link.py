@@ -224,5 +224,4 @@ def outcome_from(head: dict[str, Any]) -> Outcome:
             raise LinkError(f"The runner's outcome has a wrong {name}.")
     if values.get("status") not in STATUSES:
         raise LinkError("The runner's outcome has no known status.")
-    following = head.get("next_input")
-    return Outcome(**values, next_input=following if isinstance(following, str) else None)
+    return Outcome(**values)

@@ -169,7 +169,7 @@ class CellExecution:
             language=self._language,
             # Silent code changes the state like any other, so it is a step, without output and
             # history; only expressions alone can run without one.
-            silent=request.silent and not source.strip(),
+            silent=not source.strip(),
             store_history=request.store_history,
             execution_count=self._number,
             user_expressions=request.user_expressions,
@@ -198,7 +198,7 @@ class CellExecution:
         await self._output.finish()
         reply = self._ok(
             expressions_of(outcome.user_expressions),
-            payload_of(outcome.payloads, outcome.next_input),
+            payload_of(outcome.payloads),
         )
         if outcome.status != Status.OK:
             reply.content |= {"status": "error", "user_expressions": {}, **(self._error or {})}

@@ -58,15 +58,12 @@ def expressions_of(value: Any) -> dict[str, Any]:
     return {str(name): _expression(item) for name, item in _mapping(value).items()}
 
 
-def payload_of(value: Any, next_input: str | None) -> list[dict[str, Any]]:
+def payload_of(value: Any) -> list[dict[str, Any]]:
     """Return the ``payload`` of a reply: the known kinds."""
     items = value if isinstance(value, list) else []
-    known = [
+    return [
         item for item in items if isinstance(item, dict) and item.get("source") in PAYLOAD_SOURCES
     ]
-    if next_input is not None:
-        known.append({"source": "set_next_input", "text": str(next_input), "replace": False})
-    return known
 
 
 def _display(head: dict[str, Any]) -> Published | None:

@@ -106,7 +106,7 @@ class DaggerKernel(ProtocolKernel):
         if not request.silent:
             content = {"code": request.code, "execution_count": number}
             self.publish("execute_input", content, parent)
-        if request.store_history and not request.blank:
+        if request.store_history and request.code.strip():
             self._count = number
         self._execution = CellExecution(
             request,

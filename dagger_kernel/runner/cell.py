@@ -90,6 +90,7 @@ class Cell:
         quirks.install()
         self.channel.on_comm = comms.dispatch
         loop.Loop.on_readable = (self.channel.sock.fileno(), self.channel.take)
+        self.shell.user_ns["_dh"][:] = [os.getcwd()]
         self.session = session_class()(self.state_dir, self.shell.user_ns)
         self.session.open()
         self.shell.interrupts = self.interrupts

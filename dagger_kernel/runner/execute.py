@@ -77,13 +77,10 @@ def run_step(shell: Shell, step: dict[str, Any], interrupts: Interrupts) -> dict
     shell.payload_manager.clear_payload()
     return {
         "status": status_of(shell, error, failed=failed),
-        "reason": getattr(error, "reason", "") or shell.limit_reason if failed else "",
+        "reason": reason_of(shell, error) if failed else "",
         "exit_code": exit_code(error, failed=failed),
         "user_expressions": expressions,
         "payloads": payloads,
-        "next_input": next(
-            (p.get("text") for p in payloads if p.get("source") == "set_next_input"), None
-        ),
         "shown": bool(Outlet.errors),
     }
 
@@ -133,6 +130,11 @@ def show_bare(shell: Shell, error: BaseException) -> None:
         )
 
 
+def reason_of(shell: Shell, error: BaseException | None) -> str:
+    """Return the word for the limit that ended a step; other errors have a ``reason`` of their own."""
+    return (error.reason if isinstance(error, LimitReached) else "") or shell.limit_reason
+
+
 def status_of(shell: Shell, error: BaseException | None, *, failed: bool) -> str:
     """Return the status word of a step."""
     if isinstance(error, LimitReached) or (failed and shell.limit_reason):
@@ -148,7 +150,7 @@ def exit_code(error: BaseException | None, *, failed: bool) -> int:
         code = error.code
         if code is None:
             return 0
-        return code if isinstance(code, int) else 1
+        return code & 0xFF if isinstance(code, int) else 1  # what a process's end can tell
     if isinstance(error, KeyboardInterrupt):
         return 130
     return 1 if failed else 0

@@ -14,6 +14,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from .recall import Recall
+
 FOLDER = "history"
 BLOCK = 50
 """Inputs per file: a file of an earlier step is copied when it is appended to, so it stays small."""
@@ -42,6 +44,7 @@ class History:
         manager = self.shell.history_manager
         if LOOKS.search(source):
             self._load_inputs(count)
+            Recall(list(self.read_inputs()), (count, source)).install(manager)
         for lines in (manager.input_hist_parsed, manager.input_hist_raw):
             lines.extend([""] * (count - len(lines)))
         if RESULTS.search(source):

@@ -54,6 +54,8 @@ HEADROOM = 16
 class LimitReached(BaseException):
     """A limit ends the cell. Not an `Exception`, so that ``except Exception`` does not hide it."""
 
+    reason = ""
+
 
 CLASSES: dict[str, type[LimitReached]] = {
     reason: type(name, (LimitReached,), {"__module__": "dagger_kernel", "reason": reason})

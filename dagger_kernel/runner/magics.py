@@ -72,4 +72,4 @@ class RunnerMagics(Magics):
     @line_magic
     def autosave(self, _line: str) -> None:
         """Say that the client saves."""
-        raise UsageError("%autosave is the client's business here.")
+        print("Autosaving is left to the client.")

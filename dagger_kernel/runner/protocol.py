@@ -35,7 +35,7 @@ Runner to kernel
 ``answer``    ``id, content``: the reply to ``ask``
 ``done``      the last frame: ``status`` (ok, error, interrupted, limit), ``reason``, ``exit_code``,
               ``usage``, ``state`` (the state report), ``user_expressions``, ``payloads``, ``truncated``,
-              ``killed`` (names of processes ended with the cell), ``answers``, ``next_input``
+              ``killed`` (names of processes ended with the cell), ``answers``
 """
 
 from __future__ import annotations

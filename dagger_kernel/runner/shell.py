@@ -22,7 +22,7 @@ from typing import Any
 from IPython.core import page as pager
 from IPython.core import prefilter
 from IPython.core.error import UsageError
-from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from IPython.core.profiledir import ProfileDir
 from traitlets import CBool, Type, observe
 from traitlets.config import Config
@@ -75,6 +75,12 @@ class Shell(InteractiveShell):
     @observe("ipython_dir")
     def _ipython_dir_changed(self, change: Any) -> None:
         """Make no directory: IPython's own observer would, where it may not."""
+
+    def init_user_ns(self) -> None:
+        """Fill the namespace; the state knows our names by identity, also after ``%reset``."""
+        # Each look at a method makes another one.
+        self.__dict__.setdefault("get_ipython", self.get_ipython)
+        super().init_user_ns()
 
     def init_environment(self) -> None:
         """Set what command line tools look at, as kernels do."""
@@ -295,6 +301,7 @@ def make_shell() -> Shell:
     )
     sys.modules["__main__"] = main
     shell.loop_runner = run_in_loop
+    shell.extension_manager.load_extension("storemagic")  # as kernels do
     is_shadowed = prefilter.is_shadowed
 
     def shadowed(identifier: str, ip: Any) -> bool:
@@ -348,7 +355,7 @@ def rehearse(shell: Shell) -> None:
     """Touch what running a cell touches: after a fork, each page of memory is copied at its first use."""
     shell.transform_cell("rehearsal = 1\nrehearsal")
     shell.run_cell("None", silent=True)
-    shell.last_execution_result = None
+    shell.last_execution_result = ExecutionResult(None)
 
 
 def forget(shell: Shell) -> None:
@@ -368,7 +375,7 @@ def forget(shell: Shell) -> None:
     shell.last_stb = None
     shell.limit_reason = ""
     Outlet.errors = 0
-    shell.last_execution_result = None
+    shell.last_execution_result = ExecutionResult(None)
     shell.last_execution_succeeded = True
     for name in ("last_type", "last_value", "last_traceback", "last_exc"):
         if hasattr(sys, name):

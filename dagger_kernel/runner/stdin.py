@@ -13,7 +13,7 @@ from typing import Any
 from .channel import Channel
 from .streams import flush
 
-REFUSED = "raw_input was called, but this frontend does not support input requests."
+REFUSED = "{} was called, but this frontend does not support input requests."
 """ipykernel's words; clients know them."""
 
 
@@ -72,7 +72,7 @@ class Stdin:
         if not self.allowed or self.channel is None or not self.channel.own:
             from IPython.core.error import StdinNotImplementedError
 
-            raise StdinNotImplementedError(REFUSED)
+            raise StdinNotImplementedError(REFUSED.format("getpass" if password else "raw_input"))
         flush()
         answer = self.channel.ask_input(prompt, password)
         self.answers.append(None if password else answer)

@@ -15,6 +15,17 @@ from .streams import flush
 
 PIP = re.compile(r"^\s*(?:(?:\S*/)?python[\d.]*\s+-m\s+pip|pip[\d.]*)(?=\s|$)")
 
+MEANINGLESS = re.compile(
+    r"\s--(?:user|no-input|no-warn-script-location|no-warn-conflicts|prefer-binary|use-pep517"
+    r"|disable-pip-version-check|no-python-version-warning)(?=\s|$)"
+    r"|\s--(?:root-user-action|progress-bar|upgrade-strategy|timeout|retries|exists-action"
+    r"|use-deprecated|use-feature)(?:=|\s+)\S+"
+)
+"""Options of pip that uv refuses, and that mean nothing here."""
+
+COMMAND = re.compile(r"((?:\s+-\S+)*)\s*(\S*)(.*)", re.DOTALL)
+"""Options, a command, and its arguments."""
+
 
 def shell_path() -> str:
     """Return the shell that runs commands."""
@@ -38,17 +49,24 @@ def _has_pip() -> bool:
 
 def uv_pip(arguments: str) -> str:
     """Return the uv command for pip's arguments, on this interpreter's environment."""
-    words = arguments.split()
-    command = f"uv pip {words[0] if words else '--help'}"
-    rest = arguments.strip()[len(words[0]) :] if words else ""
-    if words and words[0] in ("install", "uninstall", "list", "show", "freeze", "check", "tree"):
+    pip, *others = re.split(r"(?=[;&|])", arguments, maxsplit=1)
+    pip = re.sub(
+        r"\s(?:-I|--ignore-installed)(?=\s|$)", " --reinstall", MEANINGLESS.sub("", f" {pip}")
+    )
+    found = COMMAND.match(pip)
+    assert found is not None
+    options, name, rest = found.groups()
+    if "--version" in options or "-V" in options.split():
+        return "uv --version" + "".join(others)
+    command = f"uv pip {name or '--help'}"
+    if name in ("install", "uninstall", "list", "show", "freeze", "check", "tree"):
         command += f" --python {shlex.quote(sys.executable)}"
-    if words and words[0] == "install":
+    if name == "install":
         # Files compiled now are read from the layer in every later step.
         command += " --compile-bytecode"
-    if words and words[0] == "uninstall":
+    if name == "uninstall":
         rest = re.sub(r"\s(-y|--yes)\b", "", rest)
-    return command + rest
+    return " ".join([command, *options.split()]) + rest + "".join(others)
 
 
 def run_command(command: str) -> int:

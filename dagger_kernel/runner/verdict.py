@@ -126,7 +126,6 @@ class Verdict:
             "truncated": truncated,
             "killed": self.killed,
             "answers": report.get("answers") or [],
-            "next_input": report.get("next_input"),
         }
 
 

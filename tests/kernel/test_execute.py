@@ -210,12 +210,21 @@ def test_unencodable_text_becomes_visible(scripted):
 def test_user_expressions_payload_and_next_input_travel(scripted):
     got = scripted.execute(
         "end('ok', user_expressions={'x': {'status': 'ok', 'data': {}, 'metadata': {}}},"
-        " payloads=[{'source': 'page', 'data': {'text/plain': 'p'}, 'start': 0}],"
-        " next_input='more')"
+        " payloads=[{'source': 'page', 'data': {'text/plain': 'p'}, 'start': 0},"
+        " {'source': 'unknown'}, {'source': 'set_next_input', 'text': 'more', 'replace': False}])"
     )
     assert got.content["user_expressions"]["x"]["status"] == "ok"
     sources = [item["source"] for item in got.content["payload"]]
     assert sources == ["page", "set_next_input"]
+
+
+def test_expressions_alone_do_not_count(scripted):
+    scripted.execute("pass")
+    for code in ("", "  \n"):
+        got = scripted.execute(code, user_expressions={"x": "1"})
+        assert got.content["execution_count"] == 1
+        assert got.reply["metadata"]["dagger_kernel"]["step"] is None
+    assert scripted.execute("pass").content["execution_count"] == 2
 
 
 def test_only_expressions_run_without_a_step(scripted):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -135,3 +137,20 @@ def test_each_failure_has_exactly_one_error_frame(room):
         "%run missing.py",
     ):
         assert len(room.run(source).of("error")) == 1, source
+
+
+@pytest.mark.parametrize("reason", ["OSError(5)", "'my words'", "object()", "7"])
+def test_an_exceptions_own_reason_is_its_own_business(room, reason):
+    """URLError's is an exception; it cost the cell its variables."""
+    result = room.run(f"kept = 1\nerror = ValueError('v')\nerror.reason = {reason}\nraise error")
+    assert (result.status, result.done["reason"], result.error["ename"]) == (
+        "error",
+        "",
+        "ValueError",
+    )
+    assert room.run("kept").result == "1"
+
+
+@pytest.mark.parametrize(("code", "kept"), [("3", 3), ("-1", 255), ("256", 0), ("2**70 + 5", 5), ("'no'", 1), ("True", 1), ("", 0)])  # fmt: skip
+def test_exit_codes_are_those_of_a_process(room, code, kept):
+    assert room.run(f"import sys\nsys.exit({code})").done["exit_code"] == kept

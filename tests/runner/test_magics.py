@@ -165,3 +165,80 @@ def test_a_magics_complaint_is_shown_once(room, source):
     assert (result.error["ename"], result.status) == ("UsageError", "error")
     assert len(result.error["traceback"]) == 1
     assert result.stderr == ""
+
+
+def test_store_keeps_values(room):
+    assert room.run("x = [1]\n%store x").stdout == "Stored 'x' (list)\n"
+    room.run("del x")
+    result = room.run("%store -r x\nx")
+    assert result.result == "[1]"
+    assert result.files == {}
+    assert "x" in room.run("%store").stdout
+    assert "x" not in room.run("%store -d x\n%store").stdout
+
+
+def test_earlier_inputs_can_be_listed_and_searched(room):
+    for source in ("a = 1", "b = 2", "a = 1"):
+        room.run(source)
+    assert room.run("%history -l 2").stdout == "b = 2\na = 1\n"
+    assert room.run("%history -n -l 1").stdout == "   4: %history -l 2\n"
+    found = room.run("%history -u -g a*").stdout.splitlines()
+    assert [line.split(":")[-1].strip() for line in found] == [
+        "a = 1",
+        "%history -u -g a*",
+    ]
+    assert (
+        room.run("get_ipython().history_manager.get_tail(1)").result
+        == "[(0, 6, '%history -u -g a*')]"
+    )
+
+
+def test_directories_are_remembered(room):
+    room.run("%mkdir -p one\n%cd one\n%alias shout echo loud")
+    assert room.run("%shout").stdout == "loud\n"
+    assert room.run("%cd -").stdout.endswith("/home\n")
+    assert len(room.run("%dhist").stdout.splitlines()) == 4
+    room.run("%pushd one")
+    assert room.run("%popd").stdout.splitlines()[0].endswith("/home")
+
+
+def test_reset_leaves_ipython_in_place(room):
+    room.run("x = 1\n%load_ext autoreload")
+    result = room.run("%reset -f")
+    assert result.done["state"]["saved"] == []
+    result = room.run("%who\n%unload_ext autoreload\nget_ipython()")
+    assert result.stdout.startswith("Interactive namespace is empty.")
+    assert "doesn't define how to unload" in result.stdout
+    assert result.stderr == ""
+
+
+def test_xdel_and_load(room):
+    room.run("x = [1]")
+    assert room.run("%xdel x").status == "ok"
+    assert room.run("x").error["ename"] == "NameError"
+    assert room.run("%recall 1").done["payloads"] == [
+        {"source": "set_next_input", "text": "x = [1]", "replace": False}
+    ]
+    assert room.run("%autosave 60").status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        ("install x", "uv pip install --python P --compile-bytecode x"),
+        ("install -q --user --progress-bar off x", "uv pip install --python P --compile-bytecode -q x"),
+        ("-q install --no-input x -U", "uv pip install --python P --compile-bytecode -q x -U"),
+        ("install --root-user-action=ignore -I x", "uv pip install --python P --compile-bytecode --reinstall x"),
+        ("install 'x; python_version > \"3\"' && foo --user", "uv pip install --python P --compile-bytecode 'x; python_version > \"3\"' && foo --user"),
+        ("uninstall -y x", "uv pip uninstall --python P x"),
+        ("--version", "uv --version"),
+        ("-V | cat", "uv --version| cat"),
+        ("", "uv pip --help"),
+        ("list --format json", "uv pip list --python P --format json"),
+    ],
+)  # fmt: skip
+def test_pips_words_become_uvs(monkeypatch, arguments, command):
+    from dagger_kernel.runner import system
+
+    monkeypatch.setattr(system.sys, "executable", "P")
+    assert system.uv_pip(arguments) == command

@@ -187,7 +187,9 @@ def test_pager_and_next_input_payloads(room):
     assert "Return the number of items" in payload["data"]["text/plain"]
     (room.home / "script.py").write_text("answer = 42\n")
     result = room.run("%load script.py")
-    assert "answer = 42" in result.done["next_input"]
+    (payload,) = result.done["payloads"]
+    assert (payload["source"], payload["replace"]) == ("set_next_input", True)
+    assert "answer = 42" in payload["text"]
 
 
 def test_large_frames_pass(room):

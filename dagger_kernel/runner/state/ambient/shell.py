@@ -83,7 +83,9 @@ class ShellOptions(Provider):
             "aliases": dict(shell.alias_manager.aliases),
             "extensions": sorted(shell.extension_manager.loaded),
             "flags": shell.compile.flags,
-            "directories": list(shell.user_ns.get("_dh", [])),
+            # IPython puts paths and texts into it.
+            "directories": [str(path) for path in shell.user_ns.get("_dh", [])],
+            "stack": [str(path) for path in shell.dir_stack],
             "options": options,
             "xmode": getattr(getattr(shell, "InteractiveTB", None), "mode", None),
             "pdb": bool(getattr(shell, "call_pdb", False)),
@@ -123,7 +125,9 @@ class ShellOptions(Provider):
         for extension in value.get("extensions", ()):
             if extension not in shell.extension_manager.loaded:
                 try:
-                    shell.extension_manager.load_extension(extension)
+                    # By the short name, by which the user unloads and reloads it.
+                    name = extension.removeprefix("IPython.extensions.")
+                    shell.extension_manager.load_extension(name)
                 except Exception:
                     continue
         if "aliases" in value:
@@ -135,6 +139,7 @@ class ShellOptions(Provider):
             shell.compile.flags = value["flags"]
         if "directories" in value and "_dh" in shell.user_ns:
             shell.user_ns["_dh"][:] = value["directories"]
+        shell.dir_stack[:] = value.get("stack", [])
         for item in self._configurables(shell):
             for option, saved in value.get("options", {}).items():
                 owner, _, name = option.partition(".")
