@@ -95,6 +95,7 @@ class Cell:
         self.session.open()
         self.shell.interrupts = self.interrupts
         self.shell.saved_names = getattr(self.session, "_all_names", list)
+        self.shell.state = self.session
         self.channel.send({"type": "ready"})
 
     def _wake(self) -> None:
@@ -205,6 +206,7 @@ class Cell:
                 cell=int(step.get("execution_count") or 0),
                 step=self.nonce,
                 seed=bytes.fromhex(self.nonce),
+                recompute=bool(step.get("recompute")),
             )
         except Exception as error:
             text = f"the state could not be read, so the cell did not run: {type(error).__name__}: {error}"
@@ -236,6 +238,7 @@ class Cell:
             )
             if report["status"] != "ok" and self.shell.last_error is not None:
                 history.keep_error(self.shell.last_error)
+        self.session.ended, self.session.asked = report["status"], bool(self.stdin.answers)
         state = self._save()
         for entry in state.get("lost", ()):
             if entry.get("new"):

@@ -60,6 +60,8 @@ def run_step(shell: Shell, step: dict[str, Any], interrupts: Interrupts) -> dict
     expressions: dict[str, Any] = {}
     try:
         interrupts.start()
+        if shell.state is not None:
+            shell.state.make_due()
         error = run_source(shell, str(step.get("source", "")), store=store, silent=silent)
         if error is None and not shell.display_failed:
             wanted = step.get("user_expressions") or {}

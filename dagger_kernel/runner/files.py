@@ -20,6 +20,9 @@ CLOCK_REALTIME_COARSE = 5
 """The clock that file times are taken from (Python's `time` does not name it)."""
 
 LISTING = "files.json"
+CHANGES = "changes"
+"""Directory of one list for each step that changed files: what may not run again unseen."""
+
 MAX_SKIPPED = 50
 """Skipped files that are named one by one."""
 
@@ -43,6 +46,7 @@ class Files:
 
     def __init__(self, home: str, state_dir: str) -> None:
         self.home = home
+        self.state_dir = state_dir
         self.listing = os.path.join(state_dir, LISTING)
         self.unnamed = 0
         """Skipped files that got no frame of their own."""
@@ -59,6 +63,7 @@ class Files:
         emit: Callable[[dict[str, Any], bytes], None],
         limits: dict[str, float],
         exclude: Iterable[str],
+        step: str = "",
     ) -> int:
         """Send a ``file`` frame for each change; return how many.
 
@@ -70,6 +75,8 @@ class Files:
             ``file_bytes`` and ``export_files`` are heeded.
         exclude
             Glob patterns of paths that nobody wants to see.
+        step
+            Identity of the step, for the list of changes that stays in the layer.
         """
         before = self._read_listing()
         after: dict[str, Entry] = {}
@@ -95,6 +102,8 @@ class Files:
         ]
         if before != after or not os.path.exists(self.listing):
             self._write_listing(after)
+        if paths := [*(path for path, *_ in changed), *(path for path, _ in odd), *deleted]:
+            self._note_changes(step, paths)
         patterns = list(exclude)
         wanted = [item for item in changed if not excluded(item[0], patterns)]
         total = self._send(emit, wanted, limits)
@@ -162,6 +171,19 @@ class Files:
         except (OSError, ValueError, RecursionError):
             return {}
         return listing if isinstance(listing, dict) else {}
+
+    def _note_changes(self, step: str, paths: list[str]) -> None:
+        """Keep the names, under the number of the state that the step left."""
+        folder = os.path.join(self.state_dir, CHANGES)
+        os.makedirs(folder, exist_ok=True)
+        try:
+            with open(os.path.join(self.state_dir, "HEAD"), encoding="ascii") as stream:
+                number = stream.read(6)
+        except (OSError, ValueError):
+            number = "000000"
+        path = os.path.join(folder, f"{number}-{step}.json")
+        with open(path, "w", encoding="ascii") as stream:
+            json.dump(paths, stream)
 
     def _write_listing(self, entries: dict[str, Entry]) -> None:
         temporary = self.listing + ".new"

@@ -38,6 +38,21 @@ class RunnerMagics(Magics):
         self.shell.user_ns["_exit_code"] = run_command(f"uv {line}")
 
     @line_magic
+    def sandbox(self, line: str) -> None:
+        """Make a lost variable again by running the cells that made it once more.
+
+        Usage:
+          %sandbox recompute NAME [NAME ...]
+        """
+        command, *names = line.split() or [""]
+        if command != "recompute" or not names:
+            raise UsageError("here, %sandbox is for `%sandbox recompute NAME`.")
+        for name in names:
+            cells = self.shell.state.recompute(name)
+            made = "made again by cell " + ", ".join(f"[{cell}]" for cell in cells)
+            print(f"{name}: {made if cells else 'it is not lost'}")
+
+    @line_magic
     def less(self, arg_s: str) -> None:
         """Show a file through the pager; Python files are highlighted."""
         if not arg_s:

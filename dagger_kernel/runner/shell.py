@@ -70,6 +70,7 @@ class Shell(InteractiveShell):
     earlier_error: Any = staticmethod(lambda: None)
     display_failed: bool = False
     saved_names: Any = staticmethod(list)
+    state: Any = None
     interrupts: Any = types.SimpleNamespace(happened=False)
 
     @observe("ipython_dir")

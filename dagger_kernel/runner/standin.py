@@ -20,7 +20,12 @@ class NoSession:
     def warm(self) -> None:
         """Do nothing."""
 
-    def begin(self, source: str, *, cell: int, step: str, seed: bytes) -> None:
+    def begin(
+        self, source: str, *, cell: int, step: str, seed: bytes, recompute: bool = False
+    ) -> None:
+        """Do nothing."""
+
+    def make_due(self) -> None:
         """Do nothing."""
 
     def names(self) -> list[str]:

@@ -281,7 +281,9 @@ class Supervisor:
         exports = self.step.get("exports") or {}
         count = 0
         try:
-            count = self.files.report(self.link.send, self.limits, exports.get("exclude") or ())
+            count = self.files.report(
+                self.link.send, self.limits, exports.get("exclude") or (), self.nonce
+            )
         except OSError as error:
             self.output.note(f"the files could not be listed: {error}")
         if self.files.unnamed:

@@ -22,11 +22,22 @@ def test_which_cells_are_for_the_kernel():
     assert find("%%sandbox --wall 600\nx = 1\ny", PYTHON) == CellCall(["--wall", "600"], "x = 1\ny")
     assert find("%%sandbox --wall=9\nls", BASH) == CellCall(["--wall=9"], "ls")
     assert find("%sandboxes", PYTHON) is None
+    assert find("%sandbox recompute rows", PYTHON) is None
+    assert find("%sandbox recompute rows\nnext(rows)", PYTHON) is None
+    assert find("%sandbox recompute rows", BASH) == LineCalls([["recompute", "rows"]])
     assert find("x = '''\n%sandbox id\n'''", PYTHON) is None
     assert find("print('%sandbox')", PYTHON) is None
 
 
-@pytest.mark.parametrize("code", ["x = 1\n%sandbox id", "%sandbox id\nx = 1", "%sandbox 'open"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = 1\n%sandbox id",
+        "%sandbox id\nx = 1",
+        "%sandbox 'open",
+        "%sandbox recompute x\n%sandbox id",
+    ],
+)
 def test_a_magic_among_other_code_is_an_error(code):
     with pytest.raises(UsageError):
         find(code, PYTHON)

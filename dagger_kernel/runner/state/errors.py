@@ -3,7 +3,8 @@
 ::
 
     RuntimeError
-    └── StateLostError      a variable which could not live on was used
+    ├── StateLostError      a variable which could not live on was used
+    └── RecomputeError      its cells may not or cannot run again
     ValueError
     └── ManifestError       the state directory is damaged or was tampered with
     Exception
@@ -38,6 +39,8 @@ class StateLostError(RuntimeError):
         self.reason = reason
         self.cell = cell
         again = f"run cell [{cell}] again" if cell > 0 else "run the cell that makes it again"
+        if name.isidentifier():
+            again += f", or %sandbox recompute {name}"
         super().__init__(f"'{name}' ({type_name}) was not kept: {reason}. To get it back, {again}.")
 
     def _render_traceback_(self) -> list[str]:
@@ -61,6 +64,22 @@ class StateLostError(RuntimeError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.name, self.type_name, self.reason, self.cell))
+
+
+class RecomputeError(RuntimeError):
+    """A lost variable cannot be made again; the message says why, and what to do."""
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name = name
+        self.why = why
+        super().__init__(f"'{name}' cannot be made again: {why}.")
+
+    def _render_traceback_(self) -> list[str]:
+        """Show IPython one line: the user's code has no part in it."""
+        return [f"RecomputeError: {self}"]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.name, self.why))
 
 
 class ManifestError(ValueError):

@@ -141,8 +141,8 @@ class Loader:
 
     # --- loading -------------------------------------------------------------------------
 
-    def load(self, cid: str) -> None:
-        """Load one component; a failure leaves stand-ins, and never raises."""
+    def load(self, cid: str) -> list[Any] | None:
+        """Load one component and give its values; a failure leaves stand-ins, and never raises."""
         component = self.manifest.components[cid]
         start = time.perf_counter()
         self._depth += 1
@@ -153,12 +153,22 @@ class Loader:
         except Exception as error:
             self.failed[cid] = reason = f"loading it failed with {type(error).__name__}: {error}"
             self._stand_in(component, reason)
-            return
+            return None
         finally:
             pop_loader()
             self._depth -= 1
             if not self._depth:
                 self.seconds += time.perf_counter() - start
+        self._take(component, values)
+        return values
+
+    def adopt(self, cid: str, values: list[Any]) -> None:
+        """Let live objects stand for a component they are equal to, in place of loading it."""
+        self.loaded.add(cid)
+        self._take(self.manifest.components[cid], values)
+
+    def _take(self, component: Component, values: list[Any]) -> None:
+        """Record loaded nodes and bind the names which mean them."""
         for key, value in zip(component.keys, values, strict=False):
             self.value_ids[key] = id(value)
             if key.startswith("a:"):

@@ -11,6 +11,9 @@ from typing import Any, NoReturn
 
 from .errors import StateLostError
 
+refused: dict[str, str] = {}
+"""Why variables could not be made again in this cell."""
+
 
 class LostObject:
     """Stands for an object which could not be saved.
@@ -49,7 +52,10 @@ def lost_details(stand_in: LostObject) -> tuple[str, str, str, int]:
 
 def lost_error(stand_in: LostObject) -> StateLostError:
     """Make the error which using the stand-in raises."""
-    return StateLostError(*lost_details(stand_in))
+    name, type_name, reason, cell = lost_details(stand_in)
+    if name in refused:
+        reason += f"; it cannot be made again: {refused[name]}"
+    return StateLostError(name, type_name, reason, cell)
 
 
 def _refuse(self: LostObject, *_args: Any, **_kwargs: Any) -> NoReturn:

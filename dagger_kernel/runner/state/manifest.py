@@ -70,6 +70,8 @@ class Manifest:
     ambient: dict[str, Any] = field(default_factory=dict)
     lineage: dict[str, Any] = field(default_factory=dict)
     verified: list[str] = field(default_factory=list)
+    remade: list[str] = field(default_factory=list)
+    """Lost variables which cells make again when they use them, as the user asked."""
 
     def to_json(self) -> bytes:
         """Serialize; equal states give equal bytes."""
@@ -87,6 +89,7 @@ class Manifest:
             "ambient": self.ambient,
             "lineage": self.lineage,
             "verified": self.verified,
+            "remade": self.remade,
         }
         return json.dumps(document, separators=(",", ":"), ensure_ascii=True).encode()
 
@@ -161,6 +164,7 @@ def parse_manifest(data: bytes) -> Manifest:
             ambient=dict(document["ambient"]),
             lineage=dict(document["lineage"]),
             verified=_strings(document["verified"]),
+            remade=_strings(document.get("remade", [])),
         )
     except ManifestError:
         raise

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import importlib
 import os
 import sys
 import time
 import types
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import namespace as lazy
 from .ambient import Ambient
@@ -22,10 +23,15 @@ from .loader import Loader
 from .lost import LostObject
 from .manifest import Manifest, load_manifest
 from .modules import SavedModules, last_module, user_modules
+from .past import PastLoader
+from .remade import Remade
 from .saver import Outcome, Saver
-from .static import needs_of_code, needs_of_source
+from .static import Needs, needs_of_code, needs_of_source
 from .store import BlobStore
 from .withheld import Withheld
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class StateSession:
@@ -63,6 +69,12 @@ class StateSession:
         self.cell = cell
         self.step = step
         self.seed = seed
+        self.home = ""
+        """The directory cells start in."""
+        self.ended = "ok"
+        """How the cell ended; set before :meth:`save`."""
+        self.asked = False
+        """Whether the cell asked for input; set before :meth:`save`."""
         self.abandon = False
         """Set to make :meth:`warm` stop before its next import."""
         self.secrets: dict[str, str] = {}
@@ -78,6 +90,9 @@ class StateSession:
         self._ambient: Ambient | None = None
         self._began = False
         self._problem = ""
+        self._source = ""
+        self._remade = Remade(self)
+        self._held: dict[str, Any] | None = None
 
     # --- before the cell --------------------------------------------------------------------
 
@@ -85,6 +100,8 @@ class StateSession:
         """Read what is saved and make the namespace lazy; loads no variable."""
         start = time.perf_counter()
         self._base = dict(self.namespace)
+        with contextlib.suppress(OSError):
+            self.home = os.getcwd()
         try:
             self._manifest_name, self._manifest = load_manifest(self.root, self.at)
         except ManifestError as error:
@@ -106,17 +123,19 @@ class StateSession:
         registry.managed_modules.update(saved)
         if saved:
             sys.meta_path.insert(0, SavedModules(self._loader))
-        hooks = lazy.Hooks(self.namespace, self._loader.fetch, self._all_names, self._expose)
+        hooks = lazy.Hooks(self.namespace, self._fetch, self._all_names, self._expose)
         shadowed = [name for name in self._manifest.names if hasattr(builtins, name)]
         lazy.install(hooks, shadowed)
         providers = all_providers(
             lambda: registry.managed_modules, self._load_modules, self._assigned_attributes
         )
-        self._ambient = Ambient(providers, self._fetch_ambient)
+        self._ambient = Ambient(providers, self.fetch_ambient)
         self._ambient.start()
         self._loader.seconds += time.perf_counter() - start
 
-    def begin(self, source: str, *, cell: int, step: str, seed: bytes) -> None:
+    def begin(
+        self, source: str, *, cell: int, step: str, seed: bytes, recompute: bool = False
+    ) -> None:
         """Restore ambient state and load what lazy lookup would miss.
 
         Parameters
@@ -125,6 +144,9 @@ class StateSession:
             The cell as plain Python, after IPython's transformations.
         cell, step, seed
             As in the constructor.
+        recompute : bool
+            Whether every lost variable is made again when it is used, not only those the user asked
+            for.
         """
         start = time.perf_counter()
         loader = self.loader
@@ -132,6 +154,7 @@ class StateSession:
         self.cell, self.step, self.seed = cell, step, seed
         loader.registry.cell = cell
         self._began = True
+        self._source = source
         assert self._ambient is not None
         self._ambient.begin(self._manifest.ambient, seed)
         needs = needs_of_source(source)
@@ -140,10 +163,8 @@ class StateSession:
             if package in source:
                 on_import(package, functools.partial(self._import_parts, package))
         self._imports |= needs.imports
-        if needs.everything:
-            self.load_all()
-        else:
-            self._prefetch(needs.names)
+        self._remade.begin(self._manifest, needs.reads | needs.names, every=recompute)
+        self.prefetch(needs)
         loader.seconds = before + time.perf_counter() - start
 
     def warm(self) -> None:
@@ -190,6 +211,17 @@ class StateSession:
             for name, entry in self._manifest.names.items():
                 if name not in self.namespace and self._is_pending(name):
                     loader.load(loader.component_of[entry.key])
+
+    def prefetch(self, needs: Needs) -> None:
+        """Load what lazy lookup would miss."""
+        if needs.everything:
+            self.load_all()
+        else:
+            self._prefetch(needs.names)
+
+    def _fetch(self, name: str) -> Any:
+        __tracebackhide__ = True
+        return self.loader.fetch(name) if self.repeating else self._remade.fetch(name)
 
     def _expose(self) -> None:
         """Load everything, as the dictionary of globals is handed to the user's code."""
@@ -248,7 +280,7 @@ class StateSession:
         """Bind a loaded value, unless the cell bound the name first."""
         if issubclass(type(value), types.ModuleType):
             self._import_parts(value.__name__)
-        self.namespace.setdefault(name, value)
+        (self.namespace if self._held is None else self._held).setdefault(name, value)
 
     def _import_parts(self, package: str) -> None:
         """Repeat ``import a.b`` of earlier cells, which made ``b`` an attribute of ``a``."""
@@ -259,7 +291,8 @@ class StateSession:
                 except Exception:
                     continue
 
-    def _fetch_ambient(self, key: str) -> Any:
+    def fetch_ambient(self, key: str) -> Any:
+        """Give the value of an ``a:`` node; None when there is none."""
         loader = self.loader
         cid = loader.component_of.get(key)
         if cid is None:
@@ -268,6 +301,74 @@ class StateSession:
             loader.load(cid)
         value = loader.values.get(key)
         return None if type(value) is LostObject else value
+
+    # --- cells which run again --------------------------------------------------------------
+
+    def make_due(self) -> None:
+        """Make again what the cell's source says it uses; when the cell can be interrupted."""
+        self._remade.make_due()
+
+    def recompute(self, name: str) -> list[int]:
+        """Make a lost variable again, for this cell and for those that use it later.
+
+        Parameters
+        ----------
+        name : str
+            The variable.
+
+        Returns
+        -------
+        list of int
+            The cells which were run again; empty where the variable is not lost.
+
+        Raises
+        ------
+        RecomputeError
+            They may not, or cannot, run again; nothing has changed then.
+        """
+        return self._remade.ask(name)
+
+    @property
+    def environment(self) -> dict[str, str] | None:
+        """The environment before any change of the user's; None before :meth:`begin`."""
+        assert self._ambient is not None
+        return self._ambient.environment
+
+    @property
+    def repeating(self) -> bool:
+        """Whether an earlier cell runs again at the moment."""
+        return self._held is not None
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[dict[str, Any]]:
+        """Put the cell's variables aside; what is loaded meanwhile for them joins them after."""
+        namespace, saved = self.namespace, dict(self.namespace)
+        held = self._held = {}
+        namespace.clear()
+        namespace.update(self._base, __builtins__=saved["__builtins__"])
+        try:
+            yield namespace
+        finally:
+            namespace.clear()
+            namespace.update(saved)
+            self._held = None
+            for name, value in held.items():
+                namespace.setdefault(name, value)
+
+    @contextlib.contextmanager
+    def seeing(self, at: str) -> Iterator[PastLoader]:
+        """Make absent names mean what they meant after an earlier step ("": before the first)."""
+        live, manifest = self.loader, self._manifest
+        _, self._manifest = load_manifest(self.root, at)
+        past = PastLoader(self._manifest, self._store, self.namespace.setdefault, live)
+        past.code_hook, past.expose_hook = self._code_loaded, self.load_all
+        self._loader = past
+        for name in self._manifest.unset:
+            self.namespace.pop(name, None)
+        try:
+            yield past
+        finally:
+            self._loader, self._manifest = live, manifest
 
     # --- after the cell ---------------------------------------------------------------------
 
@@ -327,10 +428,17 @@ class StateSession:
         manifest.parent = self._manifest_name
         manifest.step = self.step
         manifest.lineage = {
-            "read": sorted(set(loader.touched)),
+            # Who looked at a stand-in saw nothing of the variable.
+            "read": sorted(set(loader.touched) - self._remade.unseen),
             "written": [name for name in outcome.saved if not name.startswith("_")],
             "deleted": sorted(outcome.deleted),
+            "source": self._source,
         }
+        if self.ended != "ok":
+            manifest.lineage["ended"] = self.ended
+        if self.asked:
+            manifest.lineage["asked"] = True
+        manifest.remade = self._remade.still(manifest)
         manifest.ambient = plain if self._began else self._manifest.ambient
         imports = sorted(name for name in self._imports if self._is_needed(name, manifest))
         if imports:

@@ -42,6 +42,8 @@ class Needs:
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.everything = False
+        self.reads: set[str] = set()
+        """Names which the code itself looks up; they need no loading before."""
         self.imports: set[str] = set()
         """Dotted modules which a plain ``import a.b`` makes reachable through ``a``."""
         self.assigned: set[str] = set()
@@ -64,6 +66,8 @@ def needs_of_source(source: str) -> Needs:
         if isinstance(node, ast.Name):
             if isinstance(node.ctx, ast.Del):
                 found.names.add(node.id)
+            elif isinstance(node.ctx, ast.Load):
+                found.reads.add(node.id)
         elif isinstance(node, ast.Import):
             found.imports.update(a.name for a in node.names if "." in a.name and not a.asname)
         elif isinstance(node, ast.Attribute):
@@ -103,6 +107,8 @@ def _call(node: ast.Call, found: Needs) -> None:
         found.assigned.add(f"{path}.{node.args[1].value!s}")
     if name not in _READS_STRINGS:
         return
+    if name == "run_line_magic" and [getattr(a, "value", "") for a in node.args[:1]] == ["sandbox"]:
+        return  # what it names is to be made again, not loaded
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
     for position, argument in enumerate(arguments):
         if isinstance(argument, ast.Constant):

@@ -1,6 +1,14 @@
-"""What a step read and wrote, and running its cells again on what they saw."""
+"""What a step read and wrote, and which cells made a variable."""
 
-from dagger_kernel.runner.state.lineage import history, recompute_plan
+import json
+
+import pytest
+
+from dagger_kernel.runner.state.lineage import changed_files, history, recompute_plan
+
+
+def cells_of(notebook, *names):
+    return [step.cell for step in recompute_plan(history(notebook.root), names)]
 
 
 def test_reads_and_writes_of_each_step(notebook):
@@ -10,32 +18,38 @@ def test_reads_and_writes_of_each_step(notebook):
     assert lineage[1]["read"] == ["a", "b"]
     assert lineage[1]["written"] == ["c"]
     assert lineage[2]["deleted"] == ["b"]
-    assert lineage[3] == {"read": ["a"], "written": ["a"], "deleted": []}
+    assert lineage[3] == {
+        "read": ["a"],
+        "written": ["a"],
+        "deleted": [],
+        "source": "a.append(5)\n",
+    }
 
 
 def test_a_plan_starts_where_the_variable_was_bound(notebook):
-    notebook.run_all(
-        [
-            "n = 3",
-            "import socket; s = socket.socket()",
-            "n = 4",
-            "x = s if False else 0\ntry: s\nexcept Exception: pass",
-        ]
-    )
-    plan = recompute_plan(notebook.root, "s")
-    assert [entry["cell"] for entry in plan] == [2, 4]
-    assert recompute_plan(notebook.root, "n")[0]["cell"] == 3
+    notebook.run_all(["n = 3", "l = [n]", "n = 4", "l.append(n)", "print(n)", "l.append(0); m = l"])
+    assert cells_of(notebook, "n") == [3, 4, 5]
+    assert cells_of(notebook, "l") == [2, 4, 6]
+    assert cells_of(notebook, "l", "m") == [2, 4, 6]
+    with pytest.raises(KeyError):
+        cells_of(notebook, "nothing")
 
 
-def test_a_cell_runs_again_on_what_it_saw(notebook):
+def test_a_cell_that_met_a_stand_in_touched_nothing(notebook):
     notebook.run_all(
-        ["n = 3; data = list(range(n))", "total = sum(data)", "data.append(100); n = 9"]
+        ["import socket; s = socket.socket()", "try: s\nexcept Exception: pass", "s.send(b'')"]
     )
-    at = recompute_plan(notebook.root, "total")[0]["at"]
-    outcome = notebook.run(
-        "from dagger_kernel_runner.state.lineage import open_inputs\n"
-        f"scratch = {{'__name__': 'scratch'}}\n_session = open_inputs({str(notebook.root)!r}, {at!r}, scratch)\n"
-        "exec('total = sum(data); seen = n', scratch)\nprint(scratch['total'], scratch['seen'], total, data, n)\n"
-        "del scratch, _session"
-    )
-    assert outcome["stdout"] == "3 3 3 [0, 1, 2, 100] 9\n", outcome["stdout"]
+    assert cells_of(notebook, "s") == [1]
+
+
+def test_a_deleted_variable_has_no_plan(notebook):
+    notebook.run_all(["l = [1]", "del l"])
+    with pytest.raises(KeyError):
+        cells_of(notebook, "l")
+
+
+def test_lists_of_changed_files(tmp_path):
+    assert changed_files(tmp_path) == []
+    (tmp_path / "changes").mkdir()
+    (tmp_path / "changes" / "000002-ab.json").write_text(json.dumps(["x.csv"]))
+    assert changed_files(tmp_path) == [(2, "ab", ["x.csv"])]

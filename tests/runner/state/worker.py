@@ -14,6 +14,7 @@ import types
 
 
 def make_shell():
+    from dagger_kernel_runner.magics import RunnerMagics
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
@@ -23,6 +24,7 @@ def make_shell():
     main = types.ModuleType("__main__", "Automatically created module for IPython")
     shell = InteractiveShell.instance(config=config, user_module=main, user_ns=main.__dict__)
     sys.modules["__main__"] = main
+    shell.register_magics(RunnerMagics)
     return shell
 
 
@@ -43,6 +45,7 @@ def run_cell(shell, job):
     cell = job["cell"]
     session = StateSession(job["root"], shell.user_ns)
     session.open()
+    shell.state = session
     if job.get("warm"):
         session.warm()
     shell.execution_count = cell
@@ -50,11 +53,17 @@ def run_cell(shell, job):
     for lines in (history.input_hist_parsed, history.input_hist_raw):
         lines.extend([""] * (cell - len(lines)))
     session.begin(
-        shell.transform_cell(job["source"]), cell=cell, step=f"s{cell}", seed=b"seed%d" % cell
+        shell.transform_cell(job["source"]),
+        cell=cell,
+        step=f"s{cell}",
+        seed=b"s%d" % cell,
+        recompute=job.get("recompute", False),
     )
+    session.make_due()
     result = shell.run_cell(job["source"], store_history=True)
     error = result.error_before_exec or result.error_in_exec
     names = session.names()
+    session.ended = "ok" if error is None else "error"
     report = session.save()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -69,6 +69,12 @@ class Ambient:
             if provider.module in sys.modules:
                 self._start(provider)
 
+    @property
+    def environment(self) -> dict[str, str] | None:
+        """The environment before any change of the user's; None before :meth:`begin`."""
+        found = [getattr(p, "_base", None) for p in self._providers if p.name == "environ"]
+        return found[0] if found else None
+
     def _start(self, provider: Provider) -> None:
         if provider.name in self._started:
             return

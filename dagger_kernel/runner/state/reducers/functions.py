@@ -153,7 +153,8 @@ def rebuild_function(
         found = vars(loader.module(where))
     else:
         found = where
-    function = types.FunctionType(compiled, found, name, None, closure)
+    # Interned like the compiler's own: equal functions give equal pickles.
+    function = types.FunctionType(compiled, found, sys.intern(name), None, closure)
     if key is not None:
         loader.register(key, function)
     loader.code_loaded(compiled)
@@ -168,8 +169,8 @@ def restore_function(function: types.FunctionType, state: tuple[Any, ...]) -> No
     function.__kwdefaults__ = keyword_defaults
     if attributes:
         function.__dict__ = attributes
-    function.__qualname__ = qualname
-    function.__module__ = module
+    function.__qualname__ = sys.intern(qualname)
+    function.__module__ = sys.intern(module) if type(module) is str else module
     if doc != _SAME:
         function.__doc__ = doc
     if callable(notes):
