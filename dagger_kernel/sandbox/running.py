@@ -56,7 +56,7 @@ class RunningStep:
             return outcome
         told = {
             name: mask.json(getattr(outcome, name))
-            for name in ("usage", "state", "user_expressions", "payloads", "killed", "next_input")
+            for name in ("usage", "state", "user_expressions", "payloads", "killed")
         }
         # Like a password: a repeated step must not be answered with the mask.
         answers = [None if a is not None and mask.text(a) != a else a for a in outcome.answers]
