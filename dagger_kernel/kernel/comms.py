@@ -62,6 +62,8 @@ class CommRelay:
             self._live[comm_id] = str(content.get("target_name", ""))
         elif head.get("msg_type") == "comm_close":
             self._live.pop(comm_id, None)
+        else:  # perhaps of an earlier cell's widget, which this cell goes on with
+            self._live.setdefault(comm_id, "")
 
     def info(self, target_name: str | None) -> dict[str, dict[str, str]]:
         """Return the open comms: those of the running cell."""

@@ -116,7 +116,7 @@ class CellExecution:
         if kind == "stream":
             name = "stderr" if head.get("name") == "stderr" else "stdout"
             self._output.stream(name, str(head.get("text", "")))
-        elif message := message_of(head, body, self._number):
+        elif message := message_of(head, body, self._number, self.parent["header"]["msg_id"]):
             self._output.publish(*message)
 
     async def input(self, prompt: str, password: bool) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..runner.protocol import THIS_CELL
 from .comms import comm_content, split_buffers
 
 MIME = re.compile(r"[\w\-+.]+/[\w\-+.]+")
@@ -19,8 +20,10 @@ Published = tuple[str, dict[str, Any], dict[str, Any], list[bytes]]
 """Message type, content, metadata and buffers."""
 
 
-def message_of(head: dict[str, Any], body: bytes, number: int) -> Published | None:
-    """Return what to publish for a frame, None for nothing.
+def message_of(
+    head: dict[str, Any], body: bytes, number: int, request_id: str = ""
+) -> Published | None:
+    """Return what to publish for a frame of the cell that a request asked for, None for nothing.
 
     ``stream`` frames are not for this: their text is joined first (`CellOutput.stream`).
     """
@@ -39,7 +42,11 @@ def message_of(head: dict[str, Any], body: bytes, number: int) -> Published | No
         return "error", error_content(head), {}, []
     if kind == "comm" and head.get("msg_type") in COMM_KINDS:
         buffers = split_buffers(_positive(head.get("buffers"), 0), body)
-        return str(head["msg_type"]), comm_content(head), _mapping(head.get("metadata")), buffers
+        content = comm_content(head)
+        state = content["data"].get("state")
+        if isinstance(state, dict) and state.get("msg_id") == THIS_CELL:
+            content["data"] = {**content["data"], "state": {**state, "msg_id": request_id}}
+        return str(head["msg_type"]), content, _mapping(head.get("metadata")), buffers
     return None
 
 

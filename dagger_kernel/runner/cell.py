@@ -86,7 +86,7 @@ class Cell:
 
         Outlet.channel = self.channel
         Outlet.errors = 0
-        comms.install()
+        comms.install(self.shell)
         quirks.install()
         self.channel.on_comm = comms.dispatch
         loop.Loop.on_readable = (self.channel.sock.fileno(), self.channel.take)

@@ -10,6 +10,7 @@ from comm.base_comm import BaseComm, CommManager
 
 from .display import Outlet
 from .mime import clean
+from .protocol import THIS_CELL
 
 LENGTH = struct.Struct("!I")
 
@@ -60,8 +61,27 @@ class RunnerComm(BaseComm):
         )
 
 
-def install() -> None:
-    """Let ``comm.create_comm`` make our comms."""
+class KernelFace:
+    """What libraries look for as ``get_ipython().kernel``.
+
+    Widgets ask it for the request that runs: an `Output` widget names it to the client, which then takes
+    that request's output as the widget's.
+    """
+
+    @property
+    def comm_manager(self) -> CommManager:
+        """The manager of this cell's comms."""
+        return comm.get_comm_manager()
+
+    def get_parent(self, _channel: Any = None) -> dict[str, Any]:
+        """Return the running cell's request, as far as a cell may know it."""
+        header = {"msg_id": THIS_CELL, "msg_type": "execute_request"}
+        return {"header": header, "parent_header": {}, "metadata": {}, "content": {}}
+
+
+def install(shell: Any) -> None:
+    """Let ``comm.create_comm`` make our comms, and show the shell's users a kernel."""
+    shell.kernel = KernelFace()
     manager = CommManager()
     comm.create_comm = RunnerComm
     comm.get_comm_manager = lambda: manager

@@ -27,7 +27,7 @@ Runner to kernel
 ``result``    ``data, metadata, execution_count``: execute_result
 ``clear``     ``wait``
 ``error``     ``ename, evalue, traceback``
-``comm``      as above
+``comm``      as above; `THIS_CELL` as the widget state's ``msg_id`` means the cell's request
 ``input_request``  ``prompt, password``
 ``file``      ``path, kind, size, mode, skipped``; body: the content (absent when skipped or deleted)
 ``overflow``  body: the whole text output of the cell, when it passed ``limits.output_bytes``
@@ -49,6 +49,9 @@ PROTOCOL = 1
 
 EXIT_NO_STEP = 75
 """Exit code of a runner that got no step (EX_TEMPFAIL): its room must leave no layer."""
+
+THIS_CELL = "dagger-kernel-this-cell"
+"""Stands for the id of the cell's own request in what an ``Output`` widget tells the client."""
 
 HEADER = struct.Struct("!II")
 MAX_HEAD = 64 * 1024 * 1024

@@ -71,6 +71,7 @@ class Shell(InteractiveShell):
     display_failed: bool = False
     saved_names: Any = staticmethod(list)
     state: Any = None
+    kernel: Any = None
     interrupts: Any = types.SimpleNamespace(happened=False)
 
     @observe("ipython_dir")

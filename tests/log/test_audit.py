@@ -68,7 +68,11 @@ def test_by_user_sandbox_and_time(log, sandbox):
     run_cell(log, other)
     last = run_cell(log, sandbox, first)
     assert {item["sandbox"] for item in records(log, owner="somebody else")} == {other}
-    assert events(records(log, sandbox_id=sandbox.id)) == [("create", None), ("cell", 1), ("cell", 2)]
+    assert events(records(log, sandbox_id=sandbox.id)) == [
+        ("create", None),
+        ("cell", 1),
+        ("cell", 2),
+    ]
     assert [item["id"] for item in records(log, since=last.created)] == [last.id]
     before = records(log, until=last.created, sandbox_id=sandbox.id)
     assert events(before) == [("create", None), ("cell", 1)]
