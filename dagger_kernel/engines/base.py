@@ -38,6 +38,10 @@ class ChainStep:
     layer
         Of a layer: the digest of the stored difference; None: the step had no effect that
         could be stored, its state equals its parent's.
+    status
+        Of a cell: how it ended, as recorded.
+    saved
+        Whether its variables were saved, as recorded.
     """
 
     seq: int
@@ -48,6 +52,17 @@ class ChainStep:
     request: dict[str, Any] = field(default_factory=dict)
     files: tuple[PutFile, ...] = ()
     layer: str | None = None
+    status: str = ""
+    saved: bool = False
+
+    def is_repeated_by(self, outcome: Outcome) -> bool:
+        """Whether an outcome is one of this step: a killed or interrupted run is another one.
+
+        What it did before its end would become the state, and what the recorded run did be lost.
+        """
+        if outcome.status in ("limit", "interrupted") or (self.saved and not outcome.saved):
+            return False
+        return outcome.exit_code >= 0 or self.status in ("", outcome.status)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +138,16 @@ class Outcome:
     truncated: bool = False
     killed: list[str] = field(default_factory=list)
     answers: list[str | None] = field(default_factory=list)
+
+    @property
+    def saved(self) -> bool:
+        """Whether its variables were saved; else they are as before it."""
+        return has_saved(self.state)
+
+
+def has_saved(state: dict[str, Any]) -> bool:
+    """Whether a state report says that variables were saved."""
+    return not state.get("error") and state.get("kept") != "before"
 
 
 class StepHandler(Protocol):
@@ -227,6 +252,9 @@ class Engine(ABC):
 
     name: str
     """``local`` or ``dagger``."""
+
+    puts_files_cheaply = False
+    """Whether uploads become a state without a container; then `ensure` needs no `prepare` for them."""
 
     @abstractmethod
     async def prepare(self, progress: Progress = no_progress, digest: str | None = None) -> Base:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ..log import LogStore, open_log
 from ..settings import Settings
 
 T = TypeVar("T")
+
+
+class LogCalls(Protocol):
+    """Runs blocking calls of the log for coroutines."""
+
+    async def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Run a function in another thread."""
 
 
 class Logbook:

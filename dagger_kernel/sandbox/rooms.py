@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from ..engines.base import Base, Engine, Progress, Room, no_progress
+from ..engines.base import Base, ChainStep, Engine, Progress, Room, no_progress
 from ..engines.select import select_engine
 from ..errors import DaggerKernelError
 from ..log import BlobStore
 from ..settings import Settings
 from ..steps import fresh_nonce
+from .ahead import Ahead, put_in
 from .standby import Standby
 from .tip import Tip
-
-SETTLE_SECONDS = 0.25
-"""Files often come one after another; a room on each of their states would be thrown away."""
 
 
 class Rooms:
@@ -32,7 +30,8 @@ class Rooms:
         self._listening: Progress = no_progress
         self._committing: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
-        self._soon: asyncio.TimerHandle | None = None
+        self._ahead = Ahead(self._put_in)
+        self._seen_chain: list[ChainStep] = []
 
     @property
     def engine_name(self) -> str:
@@ -74,7 +73,7 @@ class Rooms:
 
     async def take(self, progress: Progress, nonce: str | None = None) -> Room:
         """Return a room on the tip: the standby if it fits, else a new one; a new one for a given nonce."""
-        self._cancel_soon()
+        await self._ahead.settle()
         base = await self.prepare(progress)
         if nonce is not None:
             return await self._open(nonce, progress)
@@ -120,15 +119,20 @@ class Rooms:
         if self._settings.standby and self._settings.reuse == "none" and self._base is not None:
             self._standby.prepare(self._open_quietly)
 
-    def stand_by_soon(self) -> None:
-        """Prepare the next cell's room when nothing more has been put in for a moment."""
-        self._cancel_soon()
-        self._soon = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self.stand_by)
+    def put_in_soon(self) -> None:
+        """Put uploaded files into the tip's state, and prepare the next cell's room when no more come."""
+        self._ahead.soon()
 
-    def _cancel_soon(self) -> None:
-        if self._soon is not None:
-            self._soon.cancel()
-            self._soon = None
+    async def _put_in(self) -> None:
+        if self._engine is None or self._base is None:
+            return
+        chain, known = self._tip.chain, self._seen_chain
+        self._seen_chain = chain
+        await put_in(self._engine, chain, self._base, self._sandbox_id)
+        if self._tip.chain is chain and (chain is known or self._engine.puts_files_cheaply):
+            self.stand_by()
+        else:
+            self._ahead.soon()
 
     def start_warming(self) -> None:
         """Prepare engine and standby in the background, if that needs no base build."""
@@ -141,7 +145,7 @@ class Rooms:
 
     async def close(self) -> None:
         """Finish the last layer, close everything. Idempotent."""
-        self._cancel_soon()
+        await self._ahead.settle()
         if self._warming is not None:
             self._warming.cancel()
         if self._committing is not None:

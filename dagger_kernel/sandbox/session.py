@@ -322,7 +322,7 @@ class SandboxSession:
             await self._tip.refresh()
         if done.step is not None:
             await self._rooms.drop_standby()
-            self._rooms.stand_by_soon()
+            self._rooms.put_in_soon()
         return done
 
     async def _upload(self, files: Iterable[Given], *, reuse_equal: bool) -> Uploaded:

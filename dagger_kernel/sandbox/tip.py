@@ -8,7 +8,7 @@ from ..steps import Kind, Result, Step, root_key
 from .attachments import origin_of
 from .chains import chain_root, chain_step, has_effect, to_chain
 from .drift import DriftFinder
-from .logbook import Logbook
+from .logbook import LogCalls
 from .secrets import Secrets
 
 
@@ -29,7 +29,7 @@ class Tip:
         Changes when the sandbox was rewound by somebody else.
     """
 
-    def __init__(self, logbook: Logbook, log: LogStore, sandbox_id: str, secrets: Secrets) -> None:
+    def __init__(self, logbook: LogCalls, log: LogStore, sandbox_id: str, secrets: Secrets) -> None:
         self._logbook = logbook
         self._log = log
         self._sandbox_id = sandbox_id

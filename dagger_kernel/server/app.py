@@ -18,7 +18,8 @@ from traitlets import Enum, default
 
 from ..settings import Settings
 from .handlers import HANDLERS
-from .service import SandboxService, StateFiles
+from .service import SandboxService
+from .states import StateFiles
 
 
 class DaggerKernelApp(ExtensionApp):

@@ -34,7 +34,8 @@ from .ranges import UnsatisfiableRangeError, parse_range
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from .service import SandboxService, StateFiles
+    from .service import SandboxService
+    from .states import StateFiles
 
 RESOURCE = "dagger_kernel"
 """The resource Jupyter's authorizer is asked about.

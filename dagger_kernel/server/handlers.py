@@ -430,6 +430,8 @@ class UploadsHandler(SandboxHandler):
             )
         done = await self.call(self.service.upload, self.owner, sandbox_id, self._files)
         done["skipped"] += self._skipped
+        if done["step"]:
+            self.states.incoming.put_in_soon(sandbox_id)
         self.write_json(done, 201 if done["step"] else 200)
 
     def on_finish(self) -> None:

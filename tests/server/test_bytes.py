@@ -421,7 +421,7 @@ async def test_tells_which_steps_need_no_replay(site, sandbox, held, monkeypatch
 
 
 async def test_the_engine_is_let_go_when_nobody_asks(site, sandbox, held, monkeypatch):
-    monkeypatch.setattr("dagger_kernel.server.service.IDLE_SECONDS", 0.05)
+    monkeypatch.setattr("dagger_kernel.server.states.IDLE_SECONDS", 0.05)
     await site.json(f"/sandboxes/{sandbox}/files")
     await asyncio.sleep(0.3)
     assert held.closed

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 
 import pytest
 
 from dagger_kernel.sandbox import AsyncSandbox
+from dagger_kernel.sandbox.ahead import SETTLE_SECONDS
 
 from ..conftest import borrow_base
+from .conftest import multipart
 
 
 @pytest.fixture
@@ -49,3 +52,30 @@ async def test_any_file_of_any_step(base, site):
     assert restored["step"] == 1
     assert (await site.fetch(f"{at}/files/sub/.hidden?step=1")).body == bytes(range(200))
     assert len((await site.json(f"{at}/cached"))["cached"]) == 1
+
+
+async def test_uploads_are_put_in_before_the_next_cell_asks(base, site):
+    async with await AsyncSandbox.open() as sandbox:
+        await sandbox.run("x = 1")
+        at = f"/sandboxes/{sandbox.id}"
+        for number in range(5):
+            last = await site.json(
+                f"{at}/uploads", **multipart([(f"{number}.csv", b"%d" % number)]), status=201
+            )
+        async with asyncio.timeout(20):
+            while not (await site.json(f"{at}/files?step={last['step']['seq']}"))["complete"]:
+                await asyncio.sleep(0.05)
+        listed = await sandbox.run("import os; print(len(os.listdir('attachments')), x)")
+        assert listed.logs.stdout == ["5 1\n"]
+
+
+async def test_uploads_never_repeat_cells_by_themselves(base, site):
+    async with await AsyncSandbox.open() as sandbox:
+        await sandbox.run("x = 1")
+        at = f"/sandboxes/{sandbox.id}"
+    shutil.rmtree(base / "layers")
+    await site.extension.states.close()
+    done = await site.json(f"{at}/uploads", **multipart([("a.csv", b"1")]), status=201)
+    await asyncio.sleep(2 * SETTLE_SECONDS)
+    await site.extension.states.incoming.close()
+    assert not (await site.json(f"{at}/files?step={done['step']['seq']}"))["complete"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import os
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
@@ -28,7 +29,8 @@ from ..files import chunks
 from ..link import Link
 from . import archive, seccomp
 from .bases import Bases
-from .layers import Layer, LayerStore
+from .collector import LayerCollector
+from .layers import Layer, LayerStore, identity
 from .policy import Policy
 from .probe import probe
 from .proxy import Proxy
@@ -37,11 +39,15 @@ from .room import LocalRoom
 from .view import View
 from .zygote import Zygote
 
+PATIENCE = 2
+"""How often a room is tried whose layers are collected meanwhile."""
+
 
 class LocalEngine(Engine):
     """See `Engine`. Layers, bases and the log share one data directory."""
 
     name = "local"
+    puts_files_cheaply = True
 
     def __init__(self, settings: Settings, blobs: BlobSource) -> None:
         self._settings = settings
@@ -49,6 +55,10 @@ class LocalEngine(Engine):
         self.bases = Bases(settings, blobs)
         self.layers = LayerStore(settings.layers_path)
         self._zygotes: dict[str, Zygote] = {}
+        self._uses: dict[str, str] = {}  # leases on bases, by digest
+        self._places: dict[
+            str, tuple[int, int] | None
+        ] = {}  # which directory of layers they mounted
         self._rooms: set[LocalRoom] = set()
         self._roots: dict[str, str] = {}  # root key -> base digest
         self._policies: dict[str, Policy] = {}  # by base digest
@@ -78,8 +88,15 @@ class LocalEngine(Engine):
         replayed: Replayed = ignore_replayed,
     ) -> Room:
         """Open a room on the state after the chain; see `Engine.open`."""
-        parent = await self._replay(chain, base, progress, replayed)
-        return await self._open_room(parent, nonce, base)
+        for attempt in range(1, PATIENCE + 1):
+            parent = await self._replay(chain, base, progress, replayed)
+            try:
+                return await self._open_room(parent, nonce, base)
+            except RoomLostError:
+                # Collected since it was found: then it is made again.
+                if attempt == PATIENCE or self._has(parent):
+                    raise
+        raise AssertionError
 
     async def ensure(
         self,
@@ -92,6 +109,9 @@ class LocalEngine(Engine):
     ) -> str:
         """Make the state after the chain exist; see `Engine.ensure`."""
         return (await self._replay(chain, base, progress, replayed)).key
+
+    def _has(self, layer: Layer) -> bool:
+        return None not in self.layers.ground(layer)
 
     async def has(self, key: str) -> bool:
         """Whether the state of a key is cached now."""
@@ -119,7 +139,7 @@ class LocalEngine(Engine):
         """Drop cached states that no room of this process stands on; see `Engine.evict`."""
         if keys is None:
             for room in list(self._rooms):
-                if room.alive:
+                if room.waiting:
                     await room.close()
         return await asyncio.to_thread(self.layers.evict, None if keys is None else list(keys))
 
@@ -149,12 +169,23 @@ class LocalEngine(Engine):
     async def close(self) -> None:
         """End every room and zygote."""
         for room in list(self._rooms):
-            if room.alive:
+            if room.waiting:
                 await room.close()
-        for zygote in self._zygotes.values():
-            zygote.close()
-        self._zygotes.clear()
-        await asyncio.to_thread(self.layers.settle)
+        for digest in list(self._zygotes):
+            self._end_zygote(digest)
+        await asyncio.to_thread(self._settle)
+
+    def _settle(self) -> None:
+        """Make the layers last; remove the least used ones above the quota."""
+        self.layers.settle()
+        collector = LayerCollector(self.layers)
+        with contextlib.suppress(OSError):
+            if collector.size() > self._settings.cache_bytes:
+                collector.collect(self._settings.cache_bytes)
+
+    def _end_zygote(self, digest: str) -> None:
+        self._zygotes.pop(digest).close()
+        self.bases.leases.end(self._uses.pop(digest, ""))
 
     def _view(self, key: str) -> View:
         if key in self._roots:
@@ -167,25 +198,30 @@ class LocalEngine(Engine):
 
     def _zygote(self, base: Base) -> Zygote:
         zygote = self._zygotes.get(base.digest)
-        if zygote is not None and not zygote.alive:
-            zygote.close()  # ended from outside: its process and pipes are still ours
+        place = identity(self.layers.root)
+        if zygote is not None and (not zygote.alive or self._places.get(base.digest) != place):
+            # Ended from outside (its process and pipes are still ours), or it mounted a directory of
+            # layers that somebody has removed since.
+            self._end_zygote(base.digest)
             zygote = None
         if zygote is None:
+            runner = self.bases.place_runner()
+            self._uses[base.digest] = self.bases.use(base.digest, runner)
             zygote = Zygote.start(
                 self._settings,
                 self.bases.interpreter(),
                 base=self.bases.path(base.digest),
                 layers=self.layers.root,
-                runner=self.bases.place_runner(),
+                runner=runner,
                 scratch=self.bases.root,
             )
-            self._zygotes[base.digest] = zygote
+            self._zygotes[base.digest], self._places[base.digest] = zygote, place
         return zygote
 
     async def _open_room(self, parent: Layer, nonce: str, base: Base) -> LocalRoom:
         zygote = self._zygote(base)
         await zygote.warm()
-        directory = await asyncio.to_thread(self.layers.new_room)
+        directory = await asyncio.to_thread(self.layers.new_room, parent)
         number, connected = zygote.open(
             {
                 "lowers": [f"{name}/fs" for name in parent.lowers],

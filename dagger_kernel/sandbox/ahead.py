@@ -1,0 +1,66 @@
+"""Files that were uploaded are put into the state while nobody waits for it: the next cell finds them there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+
+from ..engines.base import Base, ChainStep, Engine
+from ..errors import DaggerKernelError
+
+SETTLE_SECONDS = 0.25
+"""Files often come one after another; they are put in together."""
+
+
+class Ahead:
+    """Does something soon, once for all who asked meanwhile. Belongs to one event loop.
+
+    Parameters
+    ----------
+    work
+        What is done; its errors are left to whoever needs the result.
+    """
+
+    def __init__(self, work: Callable[[], Awaitable[None]]) -> None:
+        self._work = work
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def soon(self) -> None:
+        """Do it in a moment."""
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._start)
+
+    async def settle(self) -> None:
+        """Do it no more; wait for what was begun."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    def _start(self) -> None:
+        self._timer = None
+        if self._task is not None and not self._task.done():
+            self.soon()
+        else:
+            self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        with contextlib.suppress(DaggerKernelError, OSError):
+            await self._work()
+
+
+async def put_in(engine: Engine, chain: Sequence[ChainStep], base: Base, sandbox_id: str) -> None:
+    """Make the state after a chain that ends in uploads, if that repeats no cell.
+
+    Raises
+    ------
+    DaggerKernelError, OSError
+    """
+    if not engine.puts_files_cheaply or not chain or chain[-1].kind != "upload":
+        return
+    before = next((step for step in reversed(chain) if step.kind != "upload"), None)
+    if before is None or await engine.has(before.key):
+        await engine.ensure(chain, base=base, sandbox_id=sandbox_id)
