@@ -8,6 +8,7 @@ import sys
 import time
 
 from .entry import serve
+from .preload import modules_of
 from .protocol import EXIT_NO_STEP
 
 CONNECT_SECONDS = 30.0
@@ -52,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
         state_dir=options.state_dir,
         home=options.home,
         is_init=options.init,
-        preload=options.preload.split(),
+        preload=modules_of(options.preload.split()),
         linger=LINGER_SECONDS if options.socket else 0.0,
     )
 

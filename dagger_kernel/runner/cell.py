@@ -16,6 +16,7 @@ from .history import History
 from .interrupts import Interrupts
 from .limits import complete, enforce, relax
 from .page import ENDING, STARTING, SharedPage
+from .preload import preload
 from .standin import session_class
 from .stdin import Stdin
 from .streams import flush, open_streams
@@ -58,9 +59,7 @@ class Cell:
         self.home = home
         self.nonce = nonce
         self.shell = shell
-        self._jobs: list[Callable[[], None]] = [
-            partial(self._preload, name) for name in reversed(names)
-        ]
+        self._jobs: list[Callable[[], None]] = [partial(preload, name) for name in reversed(names)]
         self.own_pids = own_pids
         self.stdin = Stdin(channel)
         self.interrupts = Interrupts(page)
@@ -140,11 +139,6 @@ class Cell:
             rehearse(self.shell)
             self._warmed = True
             self.channel.send({"type": "warmed"})
-
-    def _preload(self, name: str) -> None:
-        from .shell import preload
-
-        preload([name])
 
     def _exercise(self) -> None:
         from .shell import exercise

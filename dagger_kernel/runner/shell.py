@@ -9,14 +9,12 @@ from __future__ import annotations
 import asyncio
 import builtins
 import gc
-import importlib
 import os
 import subprocess
 import sys
 import sysconfig
 import traceback
 import types
-from collections.abc import Sequence
 from typing import Any
 
 from IPython.core import page as pager
@@ -32,9 +30,9 @@ from .history import Results
 from .limits import DEFAULTS, hint, relax
 from .loop import prepare, run_in_loop
 from .mime import clean, cut, cut_traceback, safe_text
+from .preload import preload
 from .system import rewrite_pip, run_command
 
-PRELOAD = ("numpy", "pandas", "matplotlib.pyplot")
 OWN = (
     *(
         f"{__package__}.{name}"
@@ -318,29 +316,21 @@ def make_shell() -> Shell:
     return shell
 
 
-def preload(names: Sequence[str], stop: Any = lambda: False) -> None:
-    """Import libraries; those that are missing or broken are left out."""
-    for name in names:
-        if stop():
-            return
-        try:
-            importlib.import_module(name)
-            if name == "matplotlib.pyplot":
-                importlib.import_module("matplotlib_inline.backend_inline")
-        except Exception:  # noqa: S112 - a cell that needs it will show the error
-            continue
-
-
-def warm(preload_names: Sequence[str] = PRELOAD) -> Shell:
-    """Make the shell, import libraries and run two trivial cells, so that forks start warm."""
+def warm() -> Shell:
+    """Make the shell, import what every cell needs and run trivial cells, so that forks start warm."""
     shell = make_shell()
-    preload(preload_names)
-    preload(OWN)
+    for name in OWN:
+        preload(name)
     sysconfig.get_paths()  # reads a large module the first time
     exercise(shell)
+    freeze()
+    return shell
+
+
+def freeze() -> None:
+    """Keep the collector's hands off what is loaded: it would write to pages that forks share."""
     gc.collect()
     gc.freeze()
-    return shell
 
 
 def exercise(shell: Shell) -> None:

@@ -29,7 +29,7 @@ def environment(request, data_dir):
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("case", cases("cases.jsonl"))
+@pytest.mark.parametrize("case", [*cases("cases.jsonl")])
 def test_case(case, environment, tmp_path):
     work, home = tmp_path / "work", tmp_path / "ipython"
     work.mkdir()

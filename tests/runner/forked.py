@@ -14,7 +14,7 @@ from dagger_kernel.runner.shell import warm
 
 
 def main(control: socket.socket) -> None:
-    shell = warm(())
+    shell = warm()
     control.send(b"{}")
     while True:
         data, files, _, _ = socket.recv_fds(control, 65536, 1)

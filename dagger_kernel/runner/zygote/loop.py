@@ -9,7 +9,6 @@ namespace takes every room with it.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import json
@@ -20,6 +19,7 @@ import socket
 import sys
 from typing import Any
 
+from ..preload import modules_of, preload
 from ..protocol import EXIT_NO_STEP
 from . import syscalls as sc
 from .enter import enter
@@ -40,31 +40,28 @@ NEEDED = (
 """Modules of the runner that every room uses: imported once here, not in each room."""
 
 
-FIRST_USE = ("pandas.io.formats.html", "pandas.io.formats.string")
-"""What libraries import when a value is first shown."""
-
-
-def main(control_fd: int, preload: list[str]) -> None:
-    """Preload, then serve requests until the control socket closes."""
+def main(control_fd: int, packages: list[str]) -> None:
+    """Get ready, then serve requests until the control socket closes."""
     from ..shell import warm
 
-    shell = warm(preload)
+    shell = warm()
     for name in NEEDED:
         importlib.import_module(f"...{name}", __name__)
     importlib.import_module("...state", __name__).prime()
-    for name in FIRST_USE:
-        if name.partition(".")[0] in sys.modules:
-            with contextlib.suppress(ImportError):  # another version keeps it elsewhere
-                importlib.import_module(name)
-    Zygote(socket.socket(fileno=control_fd), shell).run()
+    Zygote(socket.socket(fileno=control_fd), shell, modules_of(packages)).run()
 
 
 class Zygote:
-    """Forks rooms from a preloaded process; single-threaded, so forking is safe."""
+    """Forks rooms from a preloaded process; single-threaded, so forking is safe.
 
-    def __init__(self, control: socket.socket, shell: Any) -> None:
+    Rooms do not wait for libraries: the modules are imported while nothing is asked, and what is missing in a
+    room goes on being imported there.
+    """
+
+    def __init__(self, control: socket.socket, shell: Any, modules: list[str]) -> None:
         self._control = control
         self._shell = shell
+        self._missing = modules
         self._rooms: dict[int, int] = {}  # pid -> room
         self._own_pid_ns = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         self._wake_in, self._wake_out = socket.socketpair()
@@ -81,12 +78,22 @@ class Zygote:
         selector.register(self._wake_in, selectors.EVENT_READ)
         self._send({"event": "warm", "python": sys.version.split()[0]})
         while True:
-            for ready, _ in selector.select():
+            found = selector.select(0 if self._missing else None)
+            for ready, _ in found:
                 if ready.fileobj is self._wake_in:
                     self._wake_in.recv(4096)
                     self._reap()
                 elif not self._take():
                     return
+            if not found:
+                self._preload()
+
+    def _preload(self) -> None:
+        from ..shell import freeze
+
+        preload(self._missing.pop(0))
+        if not self._missing:
+            freeze()
 
     def _take(self) -> bool:
         data, fds, _, _ = socket.recv_fds(self._control, MAX_DATAGRAM, 1)
@@ -132,7 +139,11 @@ class Zygote:
             from ..entry import serve
 
             code = serve(
-                socket.socket(fileno=kept), request["nonce"], shell=self._shell, is_init=True
+                socket.socket(fileno=kept),
+                request["nonce"],
+                shell=self._shell,
+                preload=self._missing,
+                is_init=True,
             )
         except BaseException as error:
             try:
