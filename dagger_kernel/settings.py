@@ -107,6 +107,9 @@ class Settings:
     processes: int = _setting(256, "Processes and threads of one cell.", "processes")
     open_files: int = _setting(1024, "Open files of one process.", "files")
     disk_bytes: int = _setting(4 << 30, "Bytes one cell may write.", "bytes")
+    cache_bytes: int = _setting(
+        20 << 30, "Layers of the local engine that are kept; the least recently used go.", "bytes"
+    )
     layer_bytes: int = _setting(
         64 << 20, "Largest stored layer difference of an interrupted step.", "bytes"
     )

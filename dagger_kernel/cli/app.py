@@ -147,18 +147,26 @@ def demo(
 
 @app.command()
 def check(as_json: Json = False) -> None:
-    """Check the log's hash chain and every blob. Exit code 1: something is damaged."""
+    """Check the log's hash chain, every stored file and every layer. Exit code 1: the log is damaged."""
     from . import check as command
 
     command.run(as_json=as_json)
 
 
 @app.command()
-def gc(as_json: Json = False) -> None:
-    """Remove caches; the log brings back what is needed."""
+def gc(
+    keep: Annotated[
+        OptionalText,
+        typer.Option(
+            help="Keep the layers used last, up to this size, and the bases.", metavar="SIZE"
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Remove caches that nothing uses now; the log brings back what is needed."""
     from . import gc as command
 
-    command.run(as_json=as_json)
+    command.run(keep=keep, as_json=as_json)
 
 
 @app.command()

@@ -1,41 +1,39 @@
-"""``dagger-kernel gc``: remove what the log can bring back."""
+"""``dagger-kernel gc``: remove what the log can bring back, and what nothing needs."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import asdict
 
-from dagger_kernel.engines.local.trees import remove, usage
-from dagger_kernel.settings import Settings
+from dagger_kernel.engines.local.bases import Bases
+from dagger_kernel.engines.local.collector import Freed, LayerCollector, collect_bases
+from dagger_kernel.engines.local.layers import LayerStore
+from dagger_kernel.log import open_blobs
+from dagger_kernel.settings import Settings, parse
 
 from . import output
 from .data import log_exists, opened_log
 
+NAMES = {"layers": "layer", "bases": "base", "blobs": "stored file"}
 
-def run(*, as_json: bool) -> None:
-    """Remove layers, bases, and blobs that no row of the log names; say how much space came back.
 
-    A kernel that runs meanwhile replays what it misses.
+def run(*, keep: str | None, as_json: bool) -> None:
+    """Remove layers, bases, and blobs that nothing refers to; say how much space came back.
+
+    What a running cell or a waiting room of any process stands on stays.
     """
     settings = Settings.load()
-    removed = {path.name: _remove(path) for path in (settings.layers_path, settings.bases_path)}
+    most = parse("cache_bytes", keep) if keep is not None else 0
+    bases = Bases(settings, open_blobs(settings))
+    freed = {"layers": LayerCollector(LayerStore(settings.layers_path)).collect(most)}
+    if keep is None:
+        freed["bases"] = collect_bases(bases)
     if log_exists(settings):
         with opened_log(settings) as store:
-            removed["blobs"] = store.collect_blobs().size
+            blobs = store.collect_blobs(keep=bases.remembered())
+        freed["blobs"] = Freed(blobs.blobs, blobs.size)
     if as_json:
-        output.print_json({"removed_bytes": removed})
+        output.print_json({"removed": {name: asdict(item) for name, item in freed.items()}})
         return
-    for name, size in removed.items():
-        print(f"Removed {output.human_size(size)} of {name}")
-
-
-def _remove(path: Path) -> int:
-    """Remove a directory; return its size on disk, in bytes."""
-    if path.is_symlink():
-        path.unlink()  # what it leads to is not ours
-        return 0
-    if not path.is_dir():
-        return 0
-    # By descriptors: a cell that runs may put a link in a directory's place at any moment.
-    size = usage(path)
-    remove(path)
-    return size
+    for name, item in freed.items():
+        plural = "" if item.count == 1 else "s"
+        print(f"Removed {item.count} {NAMES[name]}{plural}: {output.human_size(item.size)}")

@@ -93,9 +93,14 @@ class LinkRoom(Room):
         self._pump = asyncio.create_task(self._receive_frames())
 
     @property
+    def waiting(self) -> bool:
+        """Whether it got no step and was not closed."""
+        return self._state == "waiting"
+
+    @property
     def alive(self) -> bool:
         """Whether a step can still be given to it."""
-        return self._state == "waiting"
+        return self.waiting
 
     async def run(self, request: dict[str, Any], handler: StepHandler) -> Outcome:
         """Deliver the step and return its outcome; see `Room.run`."""

@@ -4,7 +4,7 @@ The only truth of the package: containers, layers and caches are made again from
 `open_log` gives a `LogStore`; everything else here is its inside.
 """
 
-from .blobs import BlobStore
+from .blobs import BlobStore, open_blobs
 from .locks import SandboxLock
 from .rows import Artifact, SandboxRow
 from .slots import Slots, Ticket
@@ -18,5 +18,6 @@ __all__ = [
     "SandboxRow",
     "Slots",
     "Ticket",
+    "open_blobs",
     "open_log",
 ]

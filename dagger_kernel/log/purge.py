@@ -73,7 +73,9 @@ class Purger:
         count = size = 0
 
         def work(connection: Connection, _repeated: bool) -> set[str]:
-            return set(connection.scalars(_referenced(None)))
+            # A base's digest is that of its recipe, which builds it again for the chains on it.
+            bases = select(t.step.c.base_digest).distinct()
+            return {*connection.scalars(_referenced(None)), *connection.scalars(bases)}
 
         # Listed first, asked for references after: what was stored since is not in the list.
         old = [digest for digest, stored in self._blobs.digests() if stored < before]

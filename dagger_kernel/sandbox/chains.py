@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..engines.base import ChainStep, PutFile
+from ..engines.base import ChainStep, PutFile, has_saved
 from ..steps import Kind, Result, Step, root_key
 
 REPEATED = ("ok", "error")
@@ -64,7 +64,11 @@ def chain_step(step: Step, result: Result | None, parent_key: str) -> ChainStep 
         request = cell_request(step) | {"answers": result.answers}
         if "secrets" in step.payload:
             request["secrets"] = step.payload["secrets"]
-        return ChainStep(kind="cell", request=request, **common)
+        how: dict[str, Any] = {
+            "status": str(result.status),
+            "saved": has_saved(result.state_report),
+        }
+        return ChainStep(kind="cell", request=request, **how, **common)
     return ChainStep(kind="layer", layer=result.layer, **common)
 
 

@@ -11,7 +11,7 @@ def test_gc_removes_caches_and_nothing_else(cli, history, environment):
         (data / name / "file").write_bytes(b"x" * 10_000)
     (data / "layers/a/fs").chmod(0o500)
     ran = cli("gc", "--json")
-    assert ran.json["removed_bytes"]["layers"] >= 10_000
+    assert ran.json["removed"]["layers"]["size"] >= 10_000
     assert not (data / "layers/a").exists()
     assert not (data / "bases/b").exists()
     assert len(cli("log", "latest", "--json").json["steps"]) == 4
@@ -27,7 +27,7 @@ def test_gc_removes_blobs_that_nothing_names(cli, history, environment):
     store.close()
     (path,) = (environment / "data/blobs").rglob(digest)
     os.utime(path, (0, 0))
-    assert cli("gc", "--json").json["removed_bytes"]["blobs"] == len(b"left behind")
+    assert cli("gc", "--json").json["removed"]["blobs"] == {"count": 1, "size": len(b"left behind")}
     assert not path.exists()
     assert cli("check").code == 0
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..files import split
-from .layers import OPAQUE, is_opaque, is_whiteout
+from .layers import is_opaque, is_whiteout
+from .seals import OPAQUE
 
 WHITEOUT = ".wh."
 OPAQUE_FILE = ".wh..wh..opq"

@@ -16,7 +16,7 @@ import filelock
 import platformdirs
 import uv
 
-from ...errors import BaseBuildError, StorageFullError
+from ...errors import BaseBuildError, RoomLostError, StorageFullError
 from ...settings import Settings
 from ..base import Base, BlobSource, Progress
 from ..layout import HOME, VENV
@@ -24,6 +24,7 @@ from ..runner_source import RUNNER_SOURCE, runner_digest
 from .container import Interpreter, common
 from .interpreter import find_interpreter
 from .layers import PARTS, name_of
+from .leases import Leases
 from .recipe import KnownRecipes, Recipe
 from .trees import remove
 
@@ -38,6 +39,7 @@ class Bases:
         self._blobs = blobs
         self._known = KnownRecipes(settings.data_path / "base-recipes.json")
         self.root = settings.bases_path
+        self.leases = Leases(self.root)
 
     def path(self, digest: str) -> Path:
         """Return the directory of a base."""
@@ -50,6 +52,10 @@ class Bases:
     def current(self) -> str | None:
         """Return the digest of the base for new sandboxes, if one was made before."""
         return self._known.get(Recipe.wanted(self._settings, self.interpreter()))
+
+    def remembered(self) -> list[str]:
+        """Return the digests of bases that new sandboxes may get."""
+        return self._known.digests()
 
     def sources(self, digest: str) -> list[str]:
         """Return the addresses that a base's packages came from."""
@@ -79,6 +85,21 @@ class Bases:
             python=interpreter.version,
             description=f"Python {interpreter.version} with {self._settings.packages}",
         )
+
+    def use(self, digest: str, runner: Path) -> str:
+        """Take a lease on a base and a copy of the runner; return its name, for `leases.end`.
+
+        Raises
+        ------
+        RoomLostError
+            The base was collected a moment ago.
+        """
+        name = secrets.token_hex(8)
+        with self.leases.gate():
+            if not (self.exists(digest) and runner.is_dir()):
+                raise RoomLostError("The base was removed meanwhile.", engine="local")
+            self.leases.take(name, [name_of(digest), runner.name])
+        return name
 
     def place_runner(self) -> Path:
         """Make sure a compiled copy of the runner exists by content hash; return the directory above it."""

@@ -30,7 +30,7 @@ from ..link import Link
 from . import archive, seccomp
 from .bases import Bases
 from .collector import LayerCollector
-from .layers import Layer, LayerStore, identity
+from .layers import Layer, LayerStore, identity, make_room
 from .policy import Policy
 from .probe import probe
 from .proxy import Proxy
@@ -198,6 +198,7 @@ class LocalEngine(Engine):
 
     def _zygote(self, base: Base) -> Zygote:
         zygote = self._zygotes.get(base.digest)
+        self.layers.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         place = identity(self.layers.root)
         if zygote is not None and (not zygote.alive or self._places.get(base.digest) != place):
             # Ended from outside (its process and pipes are still ours), or it mounted a directory of
@@ -221,7 +222,7 @@ class LocalEngine(Engine):
     async def _open_room(self, parent: Layer, nonce: str, base: Base) -> LocalRoom:
         zygote = self._zygote(base)
         await zygote.warm()
-        directory = await asyncio.to_thread(self.layers.new_room, parent)
+        directory = await make_room(self.layers, parent)
         number, connected = zygote.open(
             {
                 "lowers": [f"{name}/fs" for name in parent.lowers],

@@ -12,6 +12,8 @@ bytes may not have reached the disk counts only until the machine's next start; 
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import errno
 import functools
 import json
@@ -24,13 +26,17 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ...errors import StorageFullError
+from ...errors import RoomLostError, StorageFullError
+from .leases import Leases
+from .seals import OPAQUE, Seal
 from .trees import remove
 
 FANOUT = 16
 PARTS = ("home/sandbox", "tmp", ".dk")
-OPAQUE = "user.overlay.opaque"
+RECORD = "layer.json"
 SETTLED = "settled"
+SETTLE_SECONDS = 1.0
+"""How long sealing may take when an engine is closed; what is left is settled without a seal."""
 STALE_SECONDS = 2 * 86400.0
 NAME_DIGITS = 20
 """Hexadecimal digits of a key in a directory name (80 bits): overlay options must stay under one page."""
@@ -64,6 +70,7 @@ class LayerStore:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.leases = Leases(root)
         self._unsettled: list[Path] = []
 
     def path(self, key: str) -> Path:
@@ -73,7 +80,7 @@ class LayerStore:
     def get(self, key: str) -> Layer | None:
         """Return the cached state of a key with every directory it needs, else None."""
         try:
-            data = json.loads((self.root / name_of(key) / "layer.json").read_bytes())
+            data = json.loads((self.root / name_of(key) / RECORD).read_bytes())
             layer = Layer(
                 data["key"], data["parent"], data["depth"], tuple(data["lowers"]), data["base"]
             )
@@ -85,22 +92,43 @@ class LayerStore:
         whole = all((self.root / lower / "fs").is_dir() for lower in layer.lowers)
         return layer if whole else None
 
-    def new_room(self) -> str:
+    def new_room(self, parent: Layer | None = None) -> str:
         """Make an empty upper and work directory; return their name below the root.
+
+        What lies below the room is in use until `commit` or `drop`: nobody collects it.
 
         Raises
         ------
+        RoomLostError
+            The parent was collected a moment ago; it can be made again.
         StorageFullError
         """
         name = f"room-{secrets.token_hex(8)}"
+        lowers = parent.lowers if parent is not None else ()
         try:
+            with self.leases.gate():
+                if parent is not None and None in self.ground(parent):
+                    raise RoomLostError("The layers below the room are gone.", engine="local")
+                self.leases.take(name, lowers)
+            if parent is not None and lowers:
+                self._used(parent)
             for part in PARTS:
                 (self.root / name / "fs" / part).mkdir(parents=True, mode=0o755)
             (self.root / name / "fs" / "tmp").chmod(0o1777)
             (self.root / name / "work").mkdir(mode=0o700)
         except OSError as error:
+            self.drop(name)
             raise full_or(error) from error
         return name
+
+    def ground(self, layer: Layer) -> tuple[tuple[int, int] | None, ...]:
+        """Return what identifies the directories of a state; None for one that is missing."""
+        return tuple(identity(self.root / lower / "fs") for lower in layer.lowers)
+
+    def _used(self, layer: Layer) -> None:
+        """Note the use: what was not used for the longest time is collected first."""
+        with contextlib.suppress(OSError):
+            os.utime(self.root / name_of(layer.key) / RECORD)
 
     def commit(self, room: str, key: str, parent: Layer) -> Layer:
         """Turn a room's upper directory into the layer of a key.
@@ -112,21 +140,25 @@ class LayerStore:
         layer = Layer(key, parent.key, parent.depth + 1, lowers, parent.base)
         remove(source / "work")
         try:
-            (source / "layer.json").write_text(_to_json(layer), "ascii")
+            (source / RECORD).write_text(_to_json(layer), "ascii")
             self._place(source, target, lambda: self.get(key) is not None)
         except OSError as error:
             raise full_or(error) from error
         self._unsettled.append(target)
-        return self._squash(layer)
+        layer = self._squash(layer)
+        self.leases.end(room)
+        return layer
 
     def settle(self) -> None:
         """Write the layers made here to the disk, so that they count after a restart of the machine."""
         layers, self._unsettled = self._unsettled, []
         if layers:
             os.sync()
+        deadline = time.monotonic() + SETTLE_SECONDS
         for layer in layers:
+            seal = Seal.of(layer / "fs", deadline)
             try:
-                (layer / SETTLED).touch()
+                seal.write(layer / SETTLED) if seal else (layer / SETTLED).touch()
             except OSError:
                 pass  # evicted meanwhile, or no space: then it is made again when it is needed
 
@@ -143,46 +175,64 @@ class LayerStore:
             if whole():
                 remove(source)
                 return
-            self._evict(target.name)
+            remove(self.doom(target.name))
         raise OSError(errno.EEXIST, "a damaged layer cannot be replaced", str(target))
 
     def sweep(self, older_than: float = STALE_SECONDS) -> int:
-        """Remove rooms that killed processes left; return how many. No room lives so long."""
-        oldest, count = time.time() - older_than, 0
-        for name in os.listdir(self.root):
-            if name.startswith("room-"):
-                try:
-                    stale = os.lstat(self.root / name).st_mtime < oldest
-                except OSError:
-                    continue
-                if stale:
-                    remove(self.root / name)
-                    count += 1
-        return count
+        """Remove rooms of dead processes, and what they left half removed for so long; return how many."""
+        oldest = time.time() - older_than
+        with self.leases.gate(collecting=True):
+            known = self.leases.known()
+            living = self.leases.living().keys()
+            rooms = [name for name in os.listdir(self.root) if name.startswith("room-")]
+            # Leases tell, not the clock, which may jump: a running cell would lose its files.
+            doomed = [
+                self.doom(name)
+                for name in rooms
+                if name not in living and (name in known or self._is_older(name, oldest))
+            ]
+        for path in doomed:
+            remove(path)
+        return len(doomed)
+
+    def _is_older(self, name: str, oldest: float) -> bool:
+        try:
+            return os.lstat(self.root / name).st_mtime < oldest
+        except OSError:
+            return False
 
     def drop(self, room: str) -> None:
         """Remove a room that leaves nothing."""
         remove(self.root / room)
+        self.leases.end(room)
 
     def evict(self, keys: list[str] | None) -> int:
-        """Remove layers (None: all, squashed ones too); return how many."""
-        if keys is None:
-            names = [n for n in os.listdir(self.root) if not n.startswith("room-")]
-        else:
-            names = [name_of(key) for key in keys]
-        count = 0
-        for name in names:
-            count += self._evict(name)
-        return count
+        """Remove layers and what was squashed on them (None: all); return how many. None that is in use."""
+        with self.leases.gate(collecting=True):
+            names = self.names()
+            if keys is not None:
+                wanted = {name_of(key) for key in keys}
+                names = [name for name in names if name.rpartition("-")[2] in wanted]
+            used = self.used()
+            doomed = [self.doom(name) for name in names if name not in used]
+        for path in doomed:
+            remove(path)
+        return len(doomed)
 
-    def _evict(self, name: str) -> bool:
+    def names(self) -> list[str]:
+        """Return the names of all layers, squashed ones too."""
+        return [n for n in os.listdir(self.root) if not n.startswith(("room-", "."))]
+
+    def used(self) -> set[str]:
+        """Return the names of the layers that are in use, by any process. Within the gate."""
+        return set().union(*self.leases.living().values())
+
+    def doom(self, name: str) -> Path:
+        """Take away a directory's name; return the new one, for `remove`. Within the gate, if others may use it."""
         doomed = self.root / f"room-evicted-{secrets.token_hex(8)}"
-        try:
+        with contextlib.suppress(OSError):
             os.rename(self.root / name, doomed)
-        except OSError:
-            return False
-        remove(doomed)
-        return True
+        return doomed
 
     def _squash(self, layer: Layer) -> Layer:
         level, size = 1, FANOUT
@@ -194,18 +244,43 @@ class LayerStore:
                 try:
                     squash([self.root / name / "fs" for name in group], stage / "fs")
                     self._place(stage, self.root / merged, (self.root / merged / "fs").is_dir)
+                    self._unsettled.append(self.root / merged)
                 except (OSError, RecursionError):
                     # Squashing only accelerates: without space, or with directories nested too deep
                     # for a path, the longer list serves on.
                     remove(stage)
                     return layer
             layer = replace(layer, lowers=(merged, *rest))
-            own = self.root / name_of(layer.key) / "layer.json"
+            own = self.root / name_of(layer.key) / RECORD
             fresh = own.with_suffix(f".{secrets.token_hex(4)}")
             fresh.write_text(_to_json(layer), "ascii")
             os.replace(fresh, own)
             level, size = level + 1, size * FANOUT
         return layer
+
+
+async def make_room(store: LayerStore, parent: Layer | None = None) -> str:
+    """Do `LayerStore.new_room` in a thread; a room that comes after a cancellation is dropped."""
+    making = asyncio.ensure_future(asyncio.to_thread(store.new_room, parent))
+    try:
+        return await asyncio.shield(making)
+    except asyncio.CancelledError:
+
+        def drop(made: asyncio.Future[str]) -> None:
+            if not made.cancelled() and made.exception() is None:
+                store.drop(made.result())
+
+        making.add_done_callback(drop)
+        raise
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a directory from another one of its name; None: there is none."""
+    try:
+        info = os.stat(path)
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino
 
 
 @functools.cache

@@ -81,6 +81,10 @@ class KnownRecipes:
         digest = self._read().get(self._name(wanted))
         return digest if isinstance(digest, str) else None
 
+    def digests(self) -> list[str]:
+        """Return the digests of all bases that are remembered: their recipes are blobs that must stay."""
+        return [digest for digest in self._read().values() if isinstance(digest, str)]
+
     def put(self, wanted: Recipe, digest: str) -> None:
         """Remember a base."""
         known = {**self._read(), self._name(wanted): digest}

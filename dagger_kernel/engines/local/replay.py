@@ -11,7 +11,7 @@ from ..base import BlobSource, ChainStep, Progress, Replayed
 from ..folding import folded
 from ..replay import Recorder
 from . import archive
-from .layers import Layer, LayerStore, full_or
+from .layers import Layer, LayerStore, full_or, make_room
 from .room import LocalRoom
 
 PATIENCE = 2
@@ -62,7 +62,7 @@ class Replay:
         if step.kind == "cell":
             await self._repeat_cell(step, parent)
         else:
-            directory = await asyncio.to_thread(self._layers.new_room)
+            directory = await make_room(self._layers, parent)
             try:
                 await asyncio.to_thread(self._fill, step, self._layers.root / directory / "fs")
             except OSError as error:
@@ -78,11 +78,14 @@ class Replay:
         return layer
 
     async def _repeat_cell(self, step: ChainStep, parent: Layer) -> None:
-        recorder = Recorder(step.request.get("answers") or [])
         for attempt in range(1, PATIENCE + 1):
+            recorder = Recorder(step.request.get("answers") or [])
             room = await self._open_room(parent, step.nonce)
             try:
                 outcome = await room.run({**step.request, "replay": True}, recorder)
+                if not step.is_repeated_by(outcome):
+                    why = outcome.reason or outcome.state.get("error") or outcome.exit_code
+                    raise RoomLostError(f"this time it ended with {outcome.status}, {why}.")
             except RoomLostError as error:
                 # A repeated step may be tried again: nothing outside depends on it yet.
                 await room.close()

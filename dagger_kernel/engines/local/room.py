@@ -46,6 +46,15 @@ class LocalRoom(LinkRoom):
         self._ended = ended
         self._guard: Guard | None = None
         self._gone = False
+        self._ground = store.ground(parent)
+
+    @property
+    def alive(self) -> bool:
+        """Whether a step can still be given to it: it waits, and nobody took away what it stands on."""
+        return super().alive and self._stands()
+
+    def _stands(self) -> bool:
+        return None not in self._ground and self._store.ground(self._parent) == self._ground
 
     async def run(self, request: dict[str, Any], handler: StepHandler) -> Outcome:
         """Deliver the step; its outcome also tells which hosts it reached."""
@@ -61,6 +70,13 @@ class LocalRoom(LinkRoom):
             outcome = self._guard.outcome()
         finally:
             watch.cancel()
+        if not self._stands():
+            # What was read from there may have been missing without any error: an older state, fewer files.
+            raise RoomLostError(
+                "The layers below the cell were removed while it ran.",
+                engine=self.engine_name,
+                started=True,
+            )
         if not self._proxy.hosts:
             return outcome
         return replace(outcome, usage={**outcome.usage, "hosts": self._proxy.hosts})

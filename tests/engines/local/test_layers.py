@@ -92,7 +92,7 @@ def test_directories_nobody_can_enter_are_removed(tmp_path):
 
     layer = grow(store, ROOT, fill)
     store.evict([layer.key])
-    assert os.listdir(tmp_path) == []
+    assert set(os.listdir(tmp_path)) <= {".gate"}
 
 
 # What one layer does to a small tree; names collide on purpose.
