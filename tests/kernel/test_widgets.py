@@ -108,10 +108,11 @@ def test_notebook_bars_move_while_the_cell_runs(python):
         "for i in tqdm(range(4), mininterval=0):\n    time.sleep(0.5)"
     )
     before = []
-    while (message := python.kc.get_iopub_msg(timeout=20))["msg_type"] != "comm_msg" or not (
-        message["content"]["data"].get("state", {}).get("value") == 1
-    ):
+    value = None
+    while value != 1:
+        message = python.kc.get_iopub_msg(timeout=20)
         before.append(message["msg_type"])
+        value = message["content"].get("data", {}).get("state", {}).get("value")
     assert "display_data" in before
     assert "idle" not in before
     got = python.collect(msg_id)
