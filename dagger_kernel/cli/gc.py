@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from dagger_kernel.engines.known import remembered
 from dagger_kernel.engines.local.bases import Bases
 from dagger_kernel.engines.local.collector import Freed, LayerCollector, collect_bases
 from dagger_kernel.engines.local.layers import LayerStore
@@ -29,7 +30,7 @@ def run(*, keep: str | None, as_json: bool) -> None:
         freed["bases"] = collect_bases(bases)
     if log_exists(settings):
         with opened_log(settings) as store:
-            blobs = store.collect_blobs(keep=bases.remembered())
+            blobs = store.collect_blobs(keep=remembered(settings))
         freed["blobs"] = Freed(blobs.blobs, blobs.size)
     if as_json:
         output.print_json({"removed": {name: asdict(item) for name, item in freed.items()}})

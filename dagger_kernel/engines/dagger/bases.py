@@ -13,11 +13,12 @@ from ...settings import Settings
 from ..base import Base, BlobSource, Progress
 from ..image.recipe import ENVIRONMENT, MARKER, commands
 from ..image.recipe import FORMAT as IMAGE_FORMAT
+from ..known import KnownBases
 from ..layout import HOME, RUNNER_NEEDS
 from ..runner_source import runner_digest
 from . import dress, faults
 from .connection import Connection
-from .sources import KnownBases, Source, base_path, wanted
+from .sources import Source, base_path, wanted
 
 if TYPE_CHECKING:
     import dagger
@@ -69,14 +70,14 @@ class Bases:
         self._settings = settings
         self._blobs = blobs
         self._connection = connection
-        self._known = KnownBases(settings)
+        self._known = KnownBases(settings, "dagger")
         self._prepared: dict[str, Prepared] = {}
 
     def current(self) -> str | None:
         """Return the digest of the base for new sandboxes, if one was made before."""
         source = wanted(self._settings)
         # A root directory's content is known only after the engine has read it.
-        return self._known.get(source)
+        return self._known.get(source.name)
 
     async def prepare(self, progress: Progress, digest: str | None) -> Prepared:
         """Make sure a base exists; see `Engine.prepare`."""
@@ -99,7 +100,7 @@ class Bases:
         self, client: dagger.Client, progress: Progress, digest: str | None
     ) -> Prepared:
         asked = wanted(self._settings) if digest is None else None
-        known = digest if asked is None else self._known.get(asked)
+        known = digest if asked is None else self._known.get(asked.name)
         source = asked
         if known is not None:
             try:
@@ -120,7 +121,7 @@ class Bases:
         if digest is not None and made != digest:
             raise self._other(source)
         if asked is not None and made != known:
-            self._known.put(asked, made)
+            self._known.put(asked.name, made)
         base = Base(
             digest=made,
             runner_digest=runner_digest(),

@@ -23,7 +23,6 @@ from . import faults
 
 FORMAT = 1
 BY_DIGEST = re.compile(r".+@sha256:[0-9a-f]{64}")
-FILE = "dagger-bases.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +58,12 @@ class Source:
             "archive": f"OCI archive {self.content[:19]}",
             "root": f"root directory {self.content[:19]}",
         }.get(self.kind, f"{self.content} with {' '.join(self.packages)}")
+
+    @property
+    def name(self) -> str:
+        """What is asked for, without what its making adds: see `KnownBases`."""
+        plain = replace(self, added=(), lock="", project="")
+        return digest_json([FORMAT, asdict(plain)])[:20]
 
     def to_blob(self, blobs: BlobSource) -> str:
         """Store the document; return the base's digest."""
@@ -142,38 +147,3 @@ def archive_digest(path: Path) -> str:
     raise BaseBuildError(
         f"The base {path.name} is not a usable OCI archive: {why}.", engine=faults.NAME
     )
-
-
-class KnownBases:
-    """Which base new sandboxes get, by what was asked for: a small JSON file beside the log."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._path = settings.data_path / FILE
-
-    def get(self, source: Source) -> str | None:
-        """Return the digest of the base that was made for this source before, if any."""
-        digest = self._read().get(self._name(source))
-        return digest if isinstance(digest, str) else None
-
-    def put(self, source: Source, digest: str) -> None:
-        """Remember a base; without a writable directory it is found out again next time."""
-        known = {**self._read(), self._name(source): digest}
-        fresh = self._path.with_suffix(f".{os.getpid()}")
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            fresh.write_text(json.dumps(known, indent=1), "ascii")
-            os.replace(fresh, self._path)
-        except OSError:
-            fresh.unlink(missing_ok=True)
-
-    def _read(self) -> dict[str, object]:
-        try:
-            data = json.loads(self._path.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return data if isinstance(data, dict) else {}
-
-    @staticmethod
-    def _name(source: Source) -> str:
-        plain = replace(source, added=(), lock="", project="")
-        return digest_json([FORMAT, asdict(plain)])[:20]

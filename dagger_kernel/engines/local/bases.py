@@ -19,13 +19,14 @@ import uv
 from ...errors import BaseBuildError, RoomLostError, StorageFullError
 from ...settings import Settings
 from ..base import Base, BlobSource, Progress
+from ..known import KnownBases
 from ..layout import HOME, VENV
 from ..runner_source import RUNNER_SOURCE, runner_digest
 from .container import Interpreter, common
 from .interpreter import find_interpreter
 from .layers import PARTS, name_of
 from .leases import Leases
-from .recipe import KnownRecipes, Recipe
+from .recipe import Recipe
 from .trees import remove
 
 LOG_LINES = 15
@@ -37,7 +38,7 @@ class Bases:
     def __init__(self, settings: Settings, blobs: BlobSource) -> None:
         self._settings = settings
         self._blobs = blobs
-        self._known = KnownRecipes(settings.data_path / "base-recipes.json")
+        self._known = KnownBases(settings, "local")
         self.root = settings.bases_path
         self.leases = Leases(self.root)
 
@@ -51,11 +52,7 @@ class Bases:
 
     def current(self) -> str | None:
         """Return the digest of the base for new sandboxes, if one was made before."""
-        return self._known.get(Recipe.wanted(self._settings, self.interpreter()))
-
-    def remembered(self) -> list[str]:
-        """Return the digests of bases that new sandboxes may get."""
-        return self._known.digests()
+        return self._known.get(Recipe.wanted(self._settings, self.interpreter()).name)
 
     def sources(self, digest: str) -> list[str]:
         """Return the addresses that a base's packages came from."""
@@ -69,16 +66,16 @@ class Bases:
         """Make sure a base exists; see `Engine.prepare`."""
         interpreter = await asyncio.to_thread(self.interpreter)
         wanted = Recipe.wanted(self._settings, interpreter)
-        known = digest or self._known.get(wanted)
+        known = digest or self._known.get(wanted.name)
         if known is None or not self.exists(known):
             self._make_root()
             async with self._lock(name_of(known or "new"), progress):
-                known = known or self._known.get(wanted)
+                known = known or self._known.get(wanted.name)
                 recipe = Recipe.from_blob(self._blobs, known) if known else wanted
                 if known is None or not self.exists(known):
                     known = await self._build(recipe, interpreter, progress, known)
                 if digest is None:
-                    self._known.put(wanted, known)
+                    self._known.put(wanted.name, known)
         return Base(
             digest=known,
             runner_digest=runner_digest(),

@@ -8,10 +8,8 @@ by the settings that led to it.
 from __future__ import annotations
 
 import json
-import os
 import re
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
 
 from ...errors import BlobError
 from ...settings import Settings
@@ -45,6 +43,11 @@ class Recipe:
             f'requires-python = ">={minor}"\ndependencies = [\n{names}]\n'
         )
 
+    @property
+    def name(self) -> str:
+        """What is asked for; see `KnownBases`."""
+        return digest_json([FORMAT, RUNNER_NEEDS, asdict(replace(self, lock=""))])[:20]
+
     def to_blob(self, blobs: BlobSource) -> str:
         """Store the document; return the base's digest."""
         return blobs.put(canonical_json({"format": FORMAT, **asdict(self)}))
@@ -68,37 +71,3 @@ class Recipe:
     def wanted(cls, settings: Settings, interpreter: Interpreter) -> Recipe:
         """Return the recipe that the settings ask for, without a lock."""
         return cls(interpreter.version, platform_tag(), tuple(settings.packages.split()))
-
-
-class KnownRecipes:
-    """Which base new sandboxes get, by what was asked for: a small JSON file beside the log."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def get(self, wanted: Recipe) -> str | None:
-        """Return the digest of the base made for this recipe before, if any."""
-        digest = self._read().get(self._name(wanted))
-        return digest if isinstance(digest, str) else None
-
-    def digests(self) -> list[str]:
-        """Return the digests of all bases that are remembered: their recipes are blobs that must stay."""
-        return [digest for digest in self._read().values() if isinstance(digest, str)]
-
-    def put(self, wanted: Recipe, digest: str) -> None:
-        """Remember a base."""
-        known = {**self._read(), self._name(wanted): digest}
-        fresh = self._path.with_suffix(f".{os.getpid()}")
-        fresh.write_text(json.dumps(known, indent=1), "ascii")
-        os.replace(fresh, self._path)
-
-    def _read(self) -> dict[str, object]:
-        try:
-            data = json.loads(self._path.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return data if isinstance(data, dict) else {}
-
-    @staticmethod
-    def _name(wanted: Recipe) -> str:
-        return digest_json([FORMAT, RUNNER_NEEDS, asdict(wanted)])[:20]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+from dataclasses import replace
 
 import pytest
 
 from dagger_kernel.engines.dagger.bases import Bases
 from dagger_kernel.engines.dagger.connection import Connection
-from dagger_kernel.engines.dagger.sources import KnownBases, Source, archive_digest, wanted
+from dagger_kernel.engines.dagger.sources import Source, archive_digest, wanted
+from dagger_kernel.engines.known import KnownBases, remembered
 from dagger_kernel.errors import BaseBuildError, BlobError, SettingError
 from dagger_kernel.log import open_log
 from dagger_kernel.settings import Settings
@@ -82,12 +84,13 @@ def test_the_document_comes_back_as_it_was(blobs):
 
 def test_a_base_is_remembered_by_what_was_asked_for(tmp_path):
     settings = Settings(data_dir=str(tmp_path / "data"))
-    known = KnownBases(settings)
+    known = KnownBases(settings, "dagger")
     source = Source(kind="archive", content="sha256:aa", packages=("numpy",))
-    assert known.get(source) is None
-    known.put(source, "digest")
-    assert KnownBases(settings).get(source) == "digest"
-    assert known.get(Source(kind="archive", content="sha256:bb", packages=("numpy",))) is None
+    assert known.get(source.name) is None
+    known.put(source.name, "digest")
+    assert KnownBases(settings, "dagger").get(replace(source, added=("comm==1",)).name) == "digest"
+    assert known.get(replace(source, content="sha256:bb").name) is None
+    assert remembered(settings) == ["digest"]
 
 
 class Image:
