@@ -25,6 +25,7 @@ def of_machine() -> Iterator[checks.Check]:
     yield _python()
     yield _package()
     yield _system()
+    yield _user()
     yield _bubblewrap()
     yield _namespaces()
     yield _kernelspec()
@@ -62,6 +63,18 @@ def _system() -> checks.Check:
         remedy=""
         if linux
         else "The local engine needs Linux; set DAGGER_KERNEL_RUNNER_HOST to use a Dagger engine.",
+    )
+
+
+def _user() -> checks.Check:
+    if os.geteuid() != 0:
+        return checks.Check(name="user", state=checks.OK, found=f"an ordinary one ({os.geteuid()})")
+    return checks.Check(
+        name="user",
+        state=checks.NOTE,
+        found="root: the local engine's rooms can read root's files among those they see, and "
+        "their processes are not bounded by the system",
+        remedy="Run the kernel as an ordinary user; docs/security.md says what root costs.",
     )
 
 

@@ -118,3 +118,13 @@ def test_a_log_of_another_version(cli, engines, history, environment):
     assert ran.code == 1
     assert "9999" in ran.out
     assert cli("log").code == 4
+
+
+@pytest.mark.parametrize("user, state", [(0, "note"), (1000, "ok")])
+def test_root_is_warned(cli, engines, monkeypatch, user, state):
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    report = cli("doctor", "--json").json
+    (found,) = [check for check in report["checks"] if check["name"] == "user"]
+    assert found["state"] == state
+    assert ("ordinary user" in found["remedy"]) == (user == 0)
+    assert report["ok"] is True
