@@ -7,6 +7,7 @@
     ├── SandboxDisabledError         the administrator switched execution off
     ├── PermissionDeniedError        the sandbox belongs to somebody else
     ├── SecretError                  a secret cannot be given to cells
+    ├── SkillError                   a skill's folder cannot be mounted
     ├── EngineError                  the engine, not the cell, failed
     │   ├── EngineUnavailableError   no engine can be used here
     │   ├── EngineConnectionError    the engine does not answer
@@ -91,6 +92,17 @@ class SecretError(DaggerKernelError):
     def __init__(self, name: str, why: str) -> None:
         self.name = name
         super().__init__(f"The secret {name!r} cannot be given to cells: {why}.")
+
+
+class SkillError(DaggerKernelError):
+    """A skill's folder cannot be mounted. Cells run without it."""
+
+    default_kept = "Cells run without it."
+    default_remedy = "Tell the administrator: the setting `skills` names it."
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name = name
+        super().__init__(f"The skill {name!r} is not there: {why}.")
 
 
 class EngineError(DaggerKernelError):

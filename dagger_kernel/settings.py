@@ -76,6 +76,10 @@ class Settings:
         "",
         "Folders besides the notebook's own that `%sandbox upload` may read, separated by colons.",
     )
+    skills: str = _setting(
+        "",
+        "Folders that every sandbox finds read-only at `/skills/NAME`, separated by colons.",
+    )
     export_exclude: str = _setting(
         "pyproject.toml uv.lock", "Patterns of files that are not exported, separated by spaces."
     )

@@ -27,8 +27,9 @@ class ChainStep:
     seq
         For messages ("replaying 12/40" counts the missing steps; errors name the seq).
     kind
-        ``cell`` (repeat the request in a room), ``upload`` (put the files in, one layer) or
-        ``layer`` (apply a stored layer difference instead of repeating).
+        ``cell`` (repeat the request in a room), ``upload`` (put the files in, one layer),
+        ``mount`` (unpack an archive at ``/skills``, which cells can only read) or ``layer`` (apply a
+        stored layer difference instead of repeating).
     key, parent_key, nonce
         See `dagger_kernel.steps`.
     request
@@ -36,7 +37,7 @@ class ChainStep:
     files
         Of an upload: where each blob goes.
     layer
-        Of a layer: the digest of the stored difference; None: the step had no effect that
+        Of a mount: the digest of the archive. Of a layer: that of the stored difference; None: the step had no effect that
         could be stored, its state equals its parent's.
     status
         Of a cell: how it ended, as recorded.

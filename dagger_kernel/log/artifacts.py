@@ -36,7 +36,18 @@ def exports(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def uploads(kind: str, payload: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the artifact rows of a step's payload: those of an upload."""
+    """Return the artifact rows of a step's payload: an upload's files, a mount's archive."""
+    if kind == Kind.MOUNT and "digest" in payload:
+        return [
+            {
+                "role": "mount",
+                "number": 0,
+                "path": dump(f"/skills/{payload['name']}"),
+                "blob": payload["digest"],
+                "mime": dump("application/x-tar"),
+                "mode": 0o644,
+            }
+        ]
     if kind != Kind.UPLOAD:
         return []
     return [

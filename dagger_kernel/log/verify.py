@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Table, func, select, text
 
 from ..errors import BlobError, DaggerKernelError, LogIntegrityError
-from ..steps import digest_bytes
+from ..steps import Kind, digest_bytes
 from . import tables as t
 from .artifacts import exports, uploads
 from .blobs import BlobStore
@@ -144,7 +144,8 @@ class Verifier:
         """Check what a row refers to."""
         if table is t.step:
             expected = uploads(item["kind"], json.loads(item["payload"]))
-            found = artifacts.get((item["id"], "upload"), [])
+            role = "mount" if item["kind"] == Kind.MOUNT else "upload"
+            found = artifacts.get((item["id"], role), [])
             yield from self._files(expected, found)
         elif table is t.result:
             expected = exports(json.loads(item["files"]))

@@ -17,6 +17,7 @@ from .interrupts import Interrupts
 from .limits import complete, enforce, relax
 from .page import ENDING, STARTING, SharedPage
 from .preload import preload
+from .skills import find_skills
 from .standin import session_class
 from .stdin import Stdin
 from .streams import flush, open_streams
@@ -284,6 +285,7 @@ def prepare_environment(home: str) -> None:
         os.chdir(home)
     sys.argv = [""]
     sys.path[:] = ["", *(entry for entry in sys.path if entry not in ("", home))]
+    find_skills()
 
 
 def main(cell: Cell) -> None:

@@ -47,6 +47,8 @@ class Cell:
         None: those of the settings.
     env
         Secrets for this run only; never logged.
+    skill
+        Name of the skill whose requirements this installs; empty: a cell of the user's.
     """
 
     source: str
@@ -60,6 +62,7 @@ class Cell:
     session: int = 0
     limits: Limits | None = None
     env: dict[str, str] = field(default_factory=dict)
+    skill: str = ""
 
 
 class StepListener(Protocol):

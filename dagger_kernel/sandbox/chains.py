@@ -60,7 +60,11 @@ def chain_step(step: Step, result: Result | None, parent_key: str) -> ChainStep 
             for f in step.payload.get("files", [])
         )
         return ChainStep(kind="upload", files=files, **common)
-    if step.kind is Kind.CELL and repeats(result.status, result.usage):
+    if step.kind is Kind.MOUNT:
+        return ChainStep(kind="mount", layer=step.payload["digest"], **common)
+    # What was installed for a skill is part of its version: the files, not what an index has by now.
+    installed = "skill" in step.payload and result.layer is not None
+    if step.kind is Kind.CELL and not installed and repeats(result.status, result.usage):
         request = cell_request(step) | {"answers": result.answers}
         if "secrets" in step.payload:
             request["secrets"] = step.payload["secrets"]

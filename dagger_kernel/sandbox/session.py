@@ -10,23 +10,31 @@ from dataclasses import replace
 from typing import Any, BinaryIO
 
 from ..engines.base import FileInfo, Outcome, Progress, Room, no_progress
-from ..errors import DaggerKernelError, EngineError, LinkError, SandboxDisabledError, SettingError
+from ..errors import (
+    DaggerKernelError,
+    EngineError,
+    LinkError,
+    SandboxDisabledError,
+    SettingError,
+    SkillError,
+)
 from ..log import LogStore
 from ..settings import Settings, maximum_limits
-from ..steps import Kind, Limits, Result, Status, Step, child_key, content_nonce
-from .attachments import Attachments
+from ..steps import Kind, Limits, Result, Status, Step, child_key, content_nonce, fresh_nonce
 from .beside import Beside
 from .cell import Cell, CellResult, SilentListener, StepListener
 from .chains import cell_request, repeats
 from .history import fork, rewind
+from .intake import Intake
 from .logbook import Logbook
 from .reuse import content_of, files_of, may_share, outcome_of, take_recorded, tell
 from .rooms import Rooms
 from .running import RunningStep
 from .secrets import Secrets
+from .skills import Skill
 from .tip import Tip
 from .turn import Turn
-from .uploads import Given, Uploaded, upload_files
+from .uploads import Given, Uploaded
 
 
 class SandboxSession:
@@ -52,7 +60,7 @@ class SandboxSession:
         self._tip = Tip(logbook, log, sandbox_id, self._secrets)
         self._turn = Turn(settings, logbook, sandbox_id)
         self._rooms = Rooms(settings, log.blobs, self._tip, sandbox_id)
-        self._attachments = Attachments()
+        self._intake = Intake(settings, logbook, log, self._tip, sandbox_id)
         self.beside: Beside | None = None
         self._room: Room | None = None
         self._starting = self._interrupt_due = False
@@ -116,16 +124,13 @@ class SandboxSession:
             raise SandboxDisabledError
         cell = replace(cell, env=self._secrets.environment(cell.env))
         self._limits(cell)  # what cannot be used is told before anything waits
-
-        def progress(text: str) -> None:
-            listener.event({"type": "progress", "text": text}, b"")
-
+        progress = progress_to(listener)
         async with self._turn.sandbox(progress):
             engine = await self._turn.interruptible(self._rooms.engine())
             async with self._turn.place(engine.name, progress):
                 await self._tip.refresh()
-                if self.beside is not None and not cell.silent:
-                    await self._put_in(self.beside, listener)
+                if not cell.silent:
+                    await self._turn.interruptible(self._take_in(listener))
                 nonce = None
                 if self.settings.reuse == "shared" and may_share(cell):
                     await self._turn.interruptible(self._rooms.prepare(progress))
@@ -189,7 +194,8 @@ class SandboxSession:
             running.tell_refused(outcome.usage.get("hosts", {}))
             files, exported = await self._logbook.call(running.store_files, self._log.blobs)
             repeatable = repeats(outcome.status, outcome.usage)
-            layer = None if repeatable else await self._keep_layer(room, step, running)
+            later = repeatable and not cell.skill
+            layer = None if later else await self._keep_layer(room, step, running, repeatable)
             result = running.result(step, outcome, files, layer)
             result = await self._logbook.call(self._log.finish, result)
         except BaseException:
@@ -197,7 +203,7 @@ class SandboxSession:
             await room.close()
             raise
         self._tip.advance(step, result)
-        if repeatable:
+        if later:
             self._rooms.commit_later(room, step.key)
         else:
             self._rooms.stand_by()
@@ -233,6 +239,8 @@ class SandboxSession:
             payload["recompute"] = True
         if cell.cell_id:
             payload["cell_id"] = cell.cell_id
+        if cell.skill:
+            payload["skill"] = cell.skill
         if cell.env:
             payload["secrets"] = sorted(cell.env)
         return Step(
@@ -252,14 +260,19 @@ class SandboxSession:
             key=child_key(parent_key, nonce),
         )
 
-    async def _keep_layer(self, room: Room, step: Step, running: RunningStep) -> str | None:
-        """Store the layer difference of a step that a replay cannot repeat; return its digest.
+    async def _keep_layer(
+        self, room: Room, step: Step, running: RunningStep, repeatable: bool
+    ) -> str | None:
+        """Store the layer difference of a step that a replay cannot or should not repeat; return its digest.
 
-        None: it is larger than the setting ``layer_bytes``; then the step keeps no effect.
+        None: it is larger than the setting ``layer_bytes``; then a step that cannot be repeated keeps no
+        effect.
         """
         engine = await self._rooms.engine()
         await room.commit(step.key)
         archive = await engine.export_layer(step.key, self.settings.layer_bytes)
+        if archive is None and repeatable:
+            return None
         if archive is None:
             await engine.evict([step.key])
             running.tell(
@@ -318,34 +331,46 @@ class SandboxSession:
         """
         given = (file if isinstance(file, Given) else Given(*file) for file in files)
         async with self._turn.sandbox():
-            done = await self._upload(given, reuse_equal=reuse_equal)
-            await self._tip.refresh()
+            done = await self._intake.upload(given, reuse_equal=reuse_equal)
         if done.step is not None:
             await self._rooms.drop_standby()
             self._rooms.put_in_soon()
         return done
 
-    async def _upload(self, files: Iterable[Given], *, reuse_equal: bool) -> Uploaded:
-        return await self._logbook.call(
-            upload_files,
-            self._log,
-            self.id,
-            files,
-            self.settings,
-            attachments=self._attachments,
-            reuse_equal=reuse_equal,
-        )
+    async def _take_in(self, listener: StepListener) -> None:
+        """Log what the next cell is to find: skills, and files beside the notebook."""
+        if self._intake.missing_skills:
+            base = await self._rooms.prepare(progress_to(listener))
+            async for skill in self._intake.mount(base, self._rooms.engine_name):
+                if isinstance(skill, SkillError):
+                    tell_beside(listener, str(skill))
+                elif skill.requirements:
+                    await self._install(skill, listener)
+        if self.beside is not None:
+            for text in await self._intake.take(self.beside):
+                tell_beside(listener, text)
 
-    async def _put_in(self, beside: Beside, listener: StepListener) -> None:
-        """Upload what is new beside the notebook, and tell what was left out; each thing once."""
-        found = await asyncio.to_thread(beside.look, (self.id, self._tip.branch))
-        if found.files:
-            done = await self._upload(found.files, reuse_equal=True)
-            found.taken(done.skipped)
-            await self._tip.refresh()
-        for text in found.notices:
-            head = {"type": "stream", "name": "stderr", "text": f"[dagger_kernel] {text}\n"}
-            listener.event(head, b"")
+    async def _install(self, skill: Skill, listener: StepListener) -> None:
+        """Install what a skill requires, as a step; another sandbox's equal one is taken where there is one."""
+        cell = skill.installing(self.settings.limits)
+        base = await self._rooms.prepare()
+        nonce = content_nonce(["requirements", skill.name, skill.digest])
+        key = child_key(self._tip.key(base), nonce)
+        known = await self._logbook.call(self._log.find, key)
+        if known is not None and known[1] is not None and known[1].status == Status.OK:
+            if await self._reuse(cell, nonce, SilentListener()) is not None:
+                return
+        elif known is not None:
+            nonce = fresh_nonce()  # it failed there; an engine may have that state under its key
+        progress = progress_to(listener)
+        progress(f"installing what the skill {skill.name} requires")
+        room = await self._rooms.take(progress, nonce)
+        done = await self._run_in(room, cell, SilentListener())
+        progress("")
+        if done.outcome.status != Status.OK:
+            told = f"What the skill {skill.name} requires could not be installed"
+            seq = done.step.seq if done.step else 0
+            tell_beside(listener, f"{told}: step {seq} in the log has the reason.")
 
     async def rewind(self, seq: int) -> Step:
         """Continue from an earlier step (0: the base); the steps after it stay in the log.
@@ -455,6 +480,21 @@ class SandboxSession:
         self._turn.interrupt()
         await self._rooms.close()
         await self._logbook.close()
+
+
+def tell_beside(listener: StepListener, text: str) -> None:
+    """Tell the user something that is no part of the cell's output in the log."""
+    head = {"type": "stream", "name": "stderr", "text": f"[dagger_kernel] {text}\n"}
+    listener.event(head, b"")
+
+
+def progress_to(listener: StepListener) -> Progress:
+    """Return what shows a listener the state of long work."""
+
+    def progress(text: str) -> None:
+        listener.event({"type": "progress", "text": text}, b"")
+
+    return progress
 
 
 async def run_source(

@@ -42,6 +42,9 @@ class Tip:
         self.drift = DriftFinder(self._results, secrets)
         self.next_execution_count = 1
         self.branch = 0
+        self._mounts: dict[
+            str, tuple[int, str]
+        ] = {}  # name -> length of the chain after it, version
 
     async def load(self) -> None:
         """Read from the log what this has not seen: the whole chain the first time, then the new steps."""
@@ -54,6 +57,8 @@ class Tip:
         kept = self.chain[: self._places[before] if before else 0]
         self.step = tip
         self._note_places(new, len(kept))
+        for step, result in new:
+            self._note_mount(step, result)
         # A new list: a standby that is being opened reads the old one.
         self.chain = kept + to_chain(new, kept[-1].key if kept else chain_root(new))
         self.lend()
@@ -82,15 +87,27 @@ class Tip:
         if entry is not None:
             self.chain.append(self._secrets.lend(entry))
         self._places[step.id] = len(self.chain)
+        self._note_mount(step, result)
         self._results[step.key] = result
         self.step = step
         if result.execution_count:
             self.next_execution_count = max(self.next_execution_count, result.execution_count + 1)
 
+    @property
+    def mounted(self) -> dict[str, str]:
+        """Name and version of each mounted skill."""
+        return {name: digest for name, (_, digest) in self._mounts.items()}
+
+    def _note_mount(self, step: Step, result: Result | None) -> None:
+        if step.kind is Kind.MOUNT and result is not None:
+            place = self._places[step.id]
+            self._mounts[step.payload["name"]] = (place, step.payload["digest"])
+
     def _note_places(self, new: list[tuple[Step, Result | None]], place: int) -> None:
         """Note how long the chain is after each new step, the first of which stands at a place."""
         # What a rewind left behind is no longer a beginning of the chain.
         self._places = {name: end for name, end in self._places.items() if end <= place}
+        self._mounts = {name: made for name, made in self._mounts.items() if made[0] <= place}
         for step, result in new:
             place += has_effect(step, result)
             self._places[step.id] = place

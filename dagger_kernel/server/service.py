@@ -190,7 +190,8 @@ class SandboxService:
     def artifacts(self, owner: str, sandbox_id: str) -> list[dict[str, Any]]:
         """Show every file that steps exported or that was put in, oldest first."""
         self.sandbox(owner, sandbox_id)
-        return [views.artifact_view(item) for item in self.log.artifacts(sandbox_id)]
+        found = self.log.artifacts(sandbox_id)
+        return [views.artifact_view(item) for item in found if item.role in ("export", "upload")]
 
     def artifact(self, owner: str, sandbox_id: str, name: str, path: str) -> Stored:
         """Return where the bytes of a step's file are.

@@ -30,7 +30,7 @@ def test_the_hosts_files_are_not_there(attacker, subtests):
 def test_what_is_at_the_top_is_known(attacker):
     assert set(eval(attacker("sorted(os.listdir('/'))"))) <= {
         "nonexistent", "home", "L", "B", "opt", "tmp", ".dk", "room", "dev", "proc", "root", "etc", "lib", "lib32",
-        "lib64", "libx32", "sbin", "bin", "usr", "nix", "snap",
+        "lib64", "libx32", "sbin", "bin", "usr", "nix", "snap", "skills",
     }  # fmt: skip
 
 

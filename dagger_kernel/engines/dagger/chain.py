@@ -76,6 +76,8 @@ class Ground:
             return self.with_cell(container, step.nonce)
         if step.kind == "upload":
             return self.with_delivery(container, "put", step.nonce)
+        if step.kind == "mount":
+            return self.with_delivery(container, "mount", step.nonce)
         if step.layer is not None:
             return self.with_delivery(container, "unpack", step.nonce)
         return container

@@ -6,6 +6,7 @@ sandbox's user cannot change; standard library only. It never follows a link tha
     inside.py list PATH [--recursive]      a JSON line on stdout
     inside.py put SOCKET NONCE             files of an upload, from the link
     inside.py unpack SOCKET NONCE          a stored layer difference, from the link
+    inside.py mount SOCKET NONCE           a skill's files, from the link
     inside.py pack OLD OUT MAX_BYTES       this root's difference to another, as an archive
     inside.py mirror OTHER                 make this root's parts equal to another's
 """
@@ -28,6 +29,9 @@ from typing import Any, BinaryIO
 HOME = "home/sandbox"
 PARTS = (HOME, "tmp", "var/tmp", "run/lock", ".dk")
 """All that the sandbox's user can write to and a layer keeps, relative to the root."""
+
+SKILLS = "skills"
+"""What the administrator mounted: root's, so that the sandbox's user can only read it."""
 
 OWNER = 1000
 WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
@@ -135,6 +139,26 @@ def unpack(root: str, archive: BinaryIO) -> None:
                     times.append((target, member.mtime))
     for target, mtime in reversed(times):
         os.utime(target, (mtime, mtime))
+
+
+def mount(root: str, archive: BinaryIO) -> None:
+    """Unpack a skill: folders and files below `SKILLS`, root's."""
+    with tarfile.open(fileobj=archive, mode="r:*") as tar:
+        for member in tar:
+            name = os.path.normpath(member.name)
+            if not name.startswith(f"{SKILLS}/") or ".." in name.split("/"):
+                continue
+            target = make_place(root, name, keep_owner=True)
+            if member.isdir():
+                os.makedirs(target, exist_ok=True)
+            elif member.isreg() and (content := tar.extractfile(member)) is not None:
+                remove(target)
+                with open(target, "xb") as file:
+                    shutil.copyfileobj(content, file, 1 << 20)
+                os.utime(target, (member.mtime, member.mtime))
+            else:
+                continue
+            os.chmod(target, member.mode & 0o755)
 
 
 def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, root: str, target: str) -> None:
@@ -301,7 +325,7 @@ def _add(tar: tarfile.TarFile, root: str, name: str) -> None:
 def mirror(root: str, other: str) -> None:
     """Make this root's parts equal to another's: one layer instead of hundreds."""
     links: dict[tuple[int, int], str] = {}
-    for part in PARTS:
+    for part in (*PARTS, SKILLS):
         if os.path.isdir(os.path.join(other, part)):
             make_place(root, f"{part}/_", keep_owner=True)
             _mirror_directory(os.path.join(root, part), os.path.join(other, part), links)
@@ -422,11 +446,13 @@ def main(arguments: list[str]) -> int:
                 return TOO_LARGE
     elif command == "mirror":
         mirror("/", rest[0])
-    elif command in ("put", "unpack"):
+    elif command in ("put", "unpack", "mount"):
         try:
             wire = Wire(rest[0], rest[1])
             if command == "put":
                 put("/", wire.receive)
+            elif command == "mount":
+                mount("/", gather(wire))
             else:
                 unpack("/", gather(wire))
             wire.send({"type": "done"})

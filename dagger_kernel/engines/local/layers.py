@@ -32,7 +32,7 @@ from .seals import OPAQUE, Seal
 from .trees import remove
 
 FANOUT = 16
-PARTS = ("home/sandbox", "tmp", ".dk")
+PARTS = ("home/sandbox", "tmp", ".dk", "skills")
 RECORD = "layer.json"
 SETTLED = "settled"
 SETTLE_SECONDS = 1.0

@@ -61,7 +61,9 @@ class Zygote:
             f"main({theirs.fileno()}, {settings.packages.split()!r})"
         )
         command = common(settings, interpreter, scratch, network=settings.network)
-        command += ["--cap-add", "ALL", "--dir", "/room", "--dir", "/.dk", "--dir", "/tmp"]  # noqa: S108
+        command += ["--cap-add", "ALL"]
+        for place in ("/room", "/.dk", "/skills", "/tmp"):  # noqa: S108
+            command += ["--dir", place]
         command += ["--ro-bind", os.fspath(runner), RUNNER_PLACE, "--ro-bind", fs, "/B"]
         command += ["--bind", os.fspath(layers), "/L", "--ro-bind", f"{fs}/home/sandbox", HOME]
         command += ["--chdir", HOME, "--", f"{VENV}/bin/python", "-c", code]

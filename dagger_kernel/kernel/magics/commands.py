@@ -11,6 +11,7 @@ from .context import Command, Context
 from .options import OPTIONS
 from .parse import INSIDE, LineCalls, UsageError
 from .secrets import secret
+from .skills import skills
 from .uploads import upload
 
 NO_MAXIMUM = 1 << 62
@@ -130,6 +131,7 @@ HELP = """
 %sandbox log [N]    the last N steps
 %sandbox files      the files that cells exported
 %sandbox upload P   put files or folders beside the notebook into attachments/
+%sandbox skills     the administrator's skills below /skills, and their versions
 %sandbox rewind N   continue from step N; the steps after it stay in the log
 %sandbox fork [N]   go on in a new sandbox that continues from here, or from step N
 %sandbox secret NAME  give the cells that follow a secret, asked for here (--forget takes it back)
@@ -149,6 +151,7 @@ COMMANDS: dict[str, Command] = {
     "log": _log,
     "files": _files,
     "upload": upload,
+    "skills": skills,
     "rewind": rewind,
     "fork": fork,
     "secret": secret,

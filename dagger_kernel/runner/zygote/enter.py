@@ -22,8 +22,10 @@ BASE = "/B"
 ROOT = "/room"
 """Where a room mounts its state before binding the parts into place."""
 
-PARTS = {"home/sandbox": "/home/sandbox", "tmp": "/tmp", ".dk": "/.dk"}  # noqa: S108
+PARTS = {"home/sandbox": "/home/sandbox", "tmp": "/tmp", ".dk": "/.dk", "skills": "/skills"}  # noqa: S108
 """Parts of a state, and where the room sees them."""
+
+READ_ONLY = frozenset(("skills",))
 
 UID = 1000
 
@@ -102,7 +104,8 @@ def _mount_state(request: Mapping[str, Any]) -> None:
     sc.mount("overlay", ROOT, "overlay", nosuid, options)
     for part, place in PARTS.items():
         sc.mount(f"{ROOT}/{part}", place, None, sc.MS_BIND)
-        sc.mount(None, place, None, sc.MS_BIND | sc.MS_REMOUNT | nosuid)
+        flags = nosuid | (sc.MS_RDONLY if part in READ_ONLY else 0)
+        sc.mount(None, place, None, sc.MS_BIND | sc.MS_REMOUNT | flags)
     sc.umount(ROOT)
 
 

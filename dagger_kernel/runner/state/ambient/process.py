@@ -7,6 +7,7 @@ import sys
 import time
 from typing import Any
 
+from ...skills import with_skills
 from .base import Provider
 
 
@@ -66,7 +67,7 @@ class SearchPath(Provider):
         return entries if entries != self._base else None
 
     def restore(self, value: Any) -> None:
-        sys.path[:] = value
+        sys.path[:] = with_skills(value, self._base)
 
 
 class Interpreter(Provider):
