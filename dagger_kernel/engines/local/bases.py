@@ -60,7 +60,7 @@ class Bases:
 
     def interpreter(self) -> Interpreter:
         """Return the interpreter that the settings lead to."""
-        return find_interpreter(self._settings.python)
+        return find_interpreter(self._settings.python, self.root / ".interpreters.json")
 
     async def prepare(self, progress: Progress, digest: str | None) -> Base:
         """Make sure a base exists; see `Engine.prepare`."""

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 from ...errors import SettingError
 from .container import Interpreter
@@ -21,13 +22,15 @@ _ASK = (
 
 
 @functools.cache
-def find_interpreter(wanted: str = "") -> Interpreter:
+def find_interpreter(wanted: str = "", memory: Path | None = None) -> Interpreter:
     """Return the interpreter of the base.
 
     Parameters
     ----------
     wanted
         The setting ``python``: a path or command; empty: choose.
+    memory
+        A file that keeps what was found, so that the next kernel starts no Python to ask it (0.2 s).
 
     Raises
     ------
@@ -35,21 +38,21 @@ def find_interpreter(wanted: str = "") -> Interpreter:
         The wanted interpreter does not run, or is older than Python 3.11.
     """
     if wanted:
-        found = _inspect(shutil.which(wanted) or wanted)
+        found = _inspect(shutil.which(wanted) or wanted, memory)
         if found is None or _minor(found) < 11:
             raise SettingError("python", wanted, "a working Python 3.11 or newer")
         return found
     for candidate in _candidates():
-        found = _inspect(candidate)
+        found = _inspect(candidate, memory)
         if found is not None and found.version.startswith(PREFERRED + "."):
             return found
-    running = _inspect(sys.executable)
+    running = _inspect(sys.executable, memory)
     assert running is not None
     return running
 
 
 def _candidates() -> list[str]:
-    """Return where Python 3.12 may be; shims that do not work are sorted out by running them."""
+    """Return where Python 3.12 may be; shims that do not work are sorted out by running them, last."""
     name = f"python{PREFERRED}"
     places = [os.path.join(p, name) for p in os.environ.get("PATH", os.defpath).split(os.pathsep)]
     pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
@@ -57,10 +60,24 @@ def _candidates() -> list[str]:
     places += glob.glob(f"{pyenv}/versions/{PREFERRED}*/bin/{name}")
     places += glob.glob(f"{managed}/cpython-{PREFERRED}*/bin/{name}")
     places += [f"/usr/bin/{name}", f"/usr/local/bin/{name}"]
-    return [place for place in dict.fromkeys(places) if os.access(place, os.X_OK)]
+    return sorted((p for p in dict.fromkeys(places) if os.access(p, os.X_OK)), key=_is_script)
 
 
-def _inspect(executable: str) -> Interpreter | None:
+def _is_script(place: str) -> bool:
+    with open(place, "rb") as file:
+        return file.read(2) == b"#!"
+
+
+def _inspect(executable: str, memory: Path | None) -> Interpreter | None:
+    """Ask an interpreter what it is, or remember; None if it does not work."""
+    try:
+        status = os.stat(executable)
+    except OSError:
+        return None
+    stamp = f"{executable} {os.path.realpath(executable)} {status.st_size} {status.st_mtime_ns}"
+    known = _recall(memory)
+    if stamp in known:
+        return Interpreter(*known[stamp])
     try:
         done = subprocess.run(
             [executable, "-I", "-c", _ASK], capture_output=True, timeout=20, check=True
@@ -68,7 +85,28 @@ def _inspect(executable: str) -> Interpreter | None:
         version, prefix, real = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    return Interpreter(os.path.realpath(real), os.path.realpath(prefix), version)
+    found = Interpreter(os.path.realpath(real), os.path.realpath(prefix), version)
+    if memory is not None and not _is_script(executable):
+        # A script may lead elsewhere tomorrow.
+        _keep(memory, {**known, stamp: [found.executable, found.prefix, found.version]})
+    return found
+
+
+def _recall(memory: Path | None) -> dict[str, list[str]]:
+    try:
+        known = json.loads(memory.read_bytes()) if memory is not None else {}
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _keep(memory: Path, known: dict[str, list[str]]) -> None:
+    fresh = memory.with_suffix(f".{os.getpid()}")
+    try:
+        fresh.write_text(json.dumps(known, indent=1), "utf-8")
+        os.replace(fresh, memory)
+    except OSError:
+        fresh.unlink(missing_ok=True)  # no directory yet, or not ours: it is asked again next time
 
 
 def _minor(interpreter: Interpreter) -> int:

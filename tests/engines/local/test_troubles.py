@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -93,3 +95,27 @@ def test_a_shim_that_does_not_work_is_passed_over(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() != str(shim)
+
+
+def test_a_found_interpreter_is_remembered_until_it_changes(tmp_path):
+    python, memory = tmp_path / "python3.12", tmp_path / "interpreters.json"
+    os.symlink(os.path.realpath(sys.executable), python)
+    found = find_interpreter(str(python), memory)
+    (stamp,) = json.loads(memory.read_text())
+    memory.write_text(json.dumps({stamp: ["/else/python", "/else", "3.12.9"]}))
+    find_interpreter.cache_clear()
+    assert find_interpreter(str(python), memory).version == "3.12.9"
+    other = tmp_path / "other"
+    shutil.copy(python, other)
+    python.unlink()
+    os.symlink(other, python)
+    find_interpreter.cache_clear()
+    assert find_interpreter(str(python), memory).version == found.version
+
+
+def test_what_a_script_leads_to_is_asked_each_time(tmp_path):
+    script, memory = tmp_path / "python3.12", tmp_path / "interpreters.json"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    script.chmod(0o755)
+    find_interpreter(str(script), memory)
+    assert not memory.exists()
