@@ -172,7 +172,7 @@ class Cell:
     def run(self, step: dict[str, Any]) -> None:
         """Run the step, save the state, and tell the supervisor of both."""
         from .display import Outlet
-        from .execute import run_step, say, settle_first_word, transform
+        from .execute import run_step, say, settle_first_word, transform, transformers
         from .sources import Sources
 
         self.page.phase = STARTING
@@ -194,7 +194,7 @@ class Cell:
             self.channel.send({"type": "saved", "state": {}})
             return
         source = str(step.get("source", ""))
-        plain = transform(self.shell, source)
+        plain, known = transform(self.shell, source), transformers(self.shell)
         try:
             self.session.begin(
                 plain,
@@ -213,6 +213,8 @@ class Cell:
             return
         # After the saved environment, which has none of these.
         self._lend_environment(lent)
+        if transformers(self.shell) != known:
+            plain = transform(self.shell, source)
         settle_first_word(self.shell, source)
         history = History(self.shell, self.state_dir)
         Sources.install(self.shell, history)

@@ -27,12 +27,24 @@ AFTERWARDS = 1.0
 
 def transform(shell: Shell, source: str) -> str:
     """Return the step as plain Python; the source itself when it cannot be transformed."""
+    shell.transformed = None
     try:
         plain = shell.transform_cell(source)
     except Exception:
         return source
     shell.transformed = source, plain
     return plain
+
+
+def transformers(shell: Shell) -> list[Any]:
+    """Return what changes a cell's text before it runs; the user's own come with the state."""
+    manager = shell.input_transformer_manager
+    return [
+        *shell.input_transformers_post,
+        *manager.cleanup_transforms,
+        *manager.line_transforms,
+        *manager.token_transformers,
+    ]
 
 
 def settle_first_word(shell: Shell, source: str) -> None:

@@ -242,3 +242,21 @@ def test_pips_words_become_uvs(monkeypatch, arguments, command):
 
     monkeypatch.setattr(system.sys, "executable", "P")
     assert system.uv_pip(arguments) == command
+
+
+def test_a_transformer_changes_later_cells(room):
+    room.run(
+        "get_ipython().input_transformers_post.append(\n"
+        "    lambda lines: [line.replace('MAGIC', '5') for line in lines])"
+    )
+    assert room.run("MAGIC + 1").result == "6"
+    assert room.run("y = MAGIC\ny").result == "5"
+
+
+def test_builtins_look_like_the_module(room):
+    result = room.run(
+        "print(__builtins__, 'len' in dir(__builtins__), 'keys' in dir(__builtins__))\n"
+        "__builtins__.shout = str.upper\nshout('x'), __builtins__.len('ab')"
+    )
+    assert result.stdout == "<module 'builtins' (built-in)> True False\n"
+    assert result.result == "('X', 2)"

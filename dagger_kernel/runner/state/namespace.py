@@ -64,6 +64,12 @@ class LazyBuiltins(dict[str, Any]):
         else:
             setattr(builtins, name, value)
 
+    def __dir__(self) -> list[str]:
+        return dir(builtins)
+
+    def __repr__(self) -> str:
+        return repr(builtins)
+
     def __reduce_ex__(self, _protocol: Any) -> Any:
         return (getattr, (builtins, "__dict__"))
 
