@@ -17,6 +17,7 @@ from jupyter_server.extension.application import ExtensionApp
 from traitlets import Enum, default
 
 from ..settings import Settings
+from .authorizer import SandboxAuthorizer
 from .handlers import HANDLERS
 from .service import SandboxService
 from .states import StateFiles
@@ -49,10 +50,13 @@ class DaggerKernelApp(ExtensionApp):
         return "auto"
 
     def initialize_settings(self) -> None:
-        """Prepare; nothing is opened before the first request."""
+        """Prepare; nothing is opened before the first request. From now on kernels are authorised too."""
         self._lock = threading.Lock()
         self._service: SandboxService | None = None
         self._states: StateFiles | None = None
+        # The server takes these settings over.
+        if not isinstance(self.settings["authorizer"], SandboxAuthorizer):
+            self.settings["authorizer"] = SandboxAuthorizer(self.settings["authorizer"])
 
     def initialize_handlers(self) -> None:
         """Add the API's handlers."""

@@ -48,7 +48,9 @@ class Rights(Authorizer):
     """Everything, unless a test took rights away."""
 
     def is_authorized(self, handler, user, action, resource):
-        assert resource in ("dagger_kernel", "api", "server", "contents", "kernels"), resource
+        assert resource in ("dagger_kernel", "api", "server", "contents", "kernels", "sessions"), (
+            resource
+        )
         return action in RIGHTS.get(user.username, {"read", "write", "execute"})
 
 
