@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from dagger_kernel.sandbox import SandboxSession, run_source
@@ -64,3 +66,20 @@ async def text_of(session, source):
     listener = Listener()
     await run_source(session, source, listener)
     return listener.text
+
+
+async def started(session, source, listener=None):
+    """Start a cell; return its task once it has printed "go"."""
+    listener = listener or Listener()
+    running = asyncio.create_task(run_source(session, source, listener))
+    while "go" not in listener.text:
+        assert not running.done(), await running
+        await asyncio.sleep(0.02)
+    return running
+
+
+async def interrupted(session, source, listener=None):
+    """Run a cell, interrupt it once it has printed "go", and return how it ended."""
+    running = await started(session, source, listener)
+    await session.interrupt()
+    return await running

@@ -13,7 +13,7 @@ import pytest
 
 from dagger_kernel.sandbox import run_source
 
-from .conftest import Listener, text_of
+from .conftest import Listener, interrupted, text_of
 
 
 async def test_a_sandbox_opens_again_where_it_was(opening):
@@ -54,16 +54,9 @@ async def test_a_replay_that_differs_is_reported(opening):
 
 
 async def test_an_interrupted_step_is_not_repeated_but_its_effect_is_kept(opening):
-    import asyncio
-
     first = await opening()
-    listener = Listener()
     source = "x = 1; open('count', 'a').write('.')\nprint('go', flush=True)\nimport time; time.sleep(600)"
-    running = asyncio.create_task(run_source(first, source, listener))
-    while "go" not in listener.text:
-        await asyncio.sleep(0.02)
-    await first.interrupt()
-    done = await running
+    done = await interrupted(first, source)
     assert done.result.status == "interrupted"
     assert done.result.layer is not None
     await first.close()
@@ -73,17 +66,11 @@ async def test_an_interrupted_step_is_not_repeated_but_its_effect_is_kept(openin
 
 
 async def test_an_effect_too_large_to_keep_is_dropped_and_told(opening):
-    import asyncio
-
     first = await opening(layer_bytes=1000)
     await run_source(first, "x = 0")
     listener = Listener()
     source = "x = 1; import os; open('big', 'wb').write(os.urandom(100_000))\nprint('go', flush=True)\nimport time; time.sleep(600)"
-    running = asyncio.create_task(run_source(first, source, listener))
-    while "go" not in listener.text:
-        await asyncio.sleep(0.02)
-    await first.interrupt()
-    done = await running
+    done = await interrupted(first, source, listener)
     assert done.result.layer is None
     assert "DAGGER_KERNEL_LAYER_BYTES" in listener.text
     assert await text_of(first, "import os; print(x, os.path.exists('big'))") == "0 False\n"
@@ -130,20 +117,13 @@ async def test_kill_9_of_the_process_loses_nothing_acknowledged(opening, moment)
 
 
 async def test_a_step_that_caught_its_interrupt_is_not_repeated(opening):
-    import asyncio
-
     first = await opening()
-    listener = Listener()
     source = (
         "import time\n"
         "try:\n    print('go', flush=True); time.sleep(600)\n"
         "except KeyboardInterrupt:\n    x = 'caught'; print(x)"
     )
-    running = asyncio.create_task(run_source(first, source, listener))
-    while "go" not in listener.text:
-        await asyncio.sleep(0.02)
-    await first.interrupt()
-    done = await running
+    done = await interrupted(first, source)
     assert done.result.status == "ok"
     assert done.result.layer is not None
     await first.close()

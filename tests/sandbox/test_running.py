@@ -10,7 +10,9 @@ from dagger_kernel.errors import CapacityError, SandboxDisabledError, SandboxNot
 from dagger_kernel.sandbox import Cell, InterruptedByUser, SilentListener, run_source
 from dagger_kernel.steps import Language, Limits, child_key, root_key
 
-from .conftest import Listener, text_of
+from .conftest import Listener, started, text_of
+
+SLEEPING = "print('go', flush=True); import time; time.sleep(600)"
 
 
 async def test_a_step_is_logged_with_all_that_can_change_its_outcome(session):
@@ -120,12 +122,7 @@ async def test_past_the_queue_there_is_a_clear_error(opening):
         await opening(max_running=1, max_queued=0),
         await opening(max_running=1, max_queued=0),
     )
-    listener = Listener()
-    running = asyncio.create_task(
-        run_source(one, "print('go', flush=True); import time; time.sleep(600)", listener)
-    )
-    while "go" not in listener.text:
-        await asyncio.sleep(0.02)
+    running = await started(one, SLEEPING)
     with pytest.raises(CapacityError, match="DAGGER_KERNEL_MAX_RUNNING"):
         await run_source(two, "1")
     assert await two.steps() == []
@@ -135,12 +132,8 @@ async def test_past_the_queue_there_is_a_clear_error(opening):
 
 async def test_waiting_in_the_queue_is_shown_and_interruptible(opening):
     one, two = await opening(max_running=1), await opening(max_running=1)
-    listener, waiting = Listener(), Listener()
-    running = asyncio.create_task(
-        run_source(one, "print('go', flush=True); import time; time.sleep(600)", listener)
-    )
-    while "go" not in listener.text:
-        await asyncio.sleep(0.02)
+    waiting = Listener()
+    running = await started(one, SLEEPING)
     queued = asyncio.create_task(run_source(two, "print('mine')", waiting))
     while not any("1 in the queue" in line for line in waiting.progress):
         await asyncio.sleep(0.02)
