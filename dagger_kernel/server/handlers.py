@@ -20,7 +20,7 @@ from tornado import web
 
 from .._version import __version__
 from ..errors import DaggerKernelError
-from .archive import write_archive
+from .archive import TooLargeError, write_archive, write_directory
 from .base import RESOURCE, ApiError, SandboxHandler
 from .multipart import MultipartError, MultipartReader, PartData, PartEnd, PartStart, boundary_of
 from .openapi import document
@@ -38,6 +38,20 @@ SANDBOX = ROOT + r"/sandboxes/(?P<sandbox_id>[0-9A-Za-z_-]{1,64})"
 STEP = r"[0-9]{1,12}|[0-9a-f]{32}"
 MAX_FILES = 1000
 """Files in one upload."""
+
+
+class StateHandler(SandboxHandler):
+    """Something of the state after a step."""
+
+    async def step_asked_for(self, sandbox_id: str) -> Step | None:
+        """Return the step that the query names, else the tip; None: the base."""
+        if self.get_query_argument("step", ""):
+            name = self.get_query_argument("step")
+            if re.fullmatch(STEP, name) is None:
+                raise ApiError(400, "ValueError", "step must be a sequence number or an id.")
+            step, _ = await self.call(self.service.step, self.owner, sandbox_id, name)
+            return step
+        return await self.call(self.service.tip, self.owner, sandbox_id)
 
 
 class SandboxesHandler(SandboxHandler):
@@ -172,13 +186,17 @@ class ArtifactHandler(SandboxHandler):
         await self.send_blob(path, stored.blob, stored.size, stored.mime)
 
 
-class ArchiveHandler(SandboxHandler):
-    """Several files as one ZIP archive."""
+class ArchiveHandler(StateHandler):
+    """Several files, or a directory, as one ZIP archive."""
 
     @web.authenticated
     @authorized("read")
     async def get(self, sandbox_id: str) -> None:
-        """Send the files named by ``file=<step>/<path>``, or the newest of all results."""
+        """Send the files named by ``file=<step>/<path>``, a ``directory``, or the newest of all results."""
+        directory = self.get_query_argument("directory", None, strip=False)
+        if directory is not None:
+            await self._send_directory(sandbox_id, directory)
+            return
         wanted: list[tuple[str, str]] = []
         for item in self.get_query_arguments("file", strip=False):
             name, _, path = item.partition("/")
@@ -186,7 +204,40 @@ class ArchiveHandler(SandboxHandler):
                 raise ApiError(400, "ValueError", "file must be <step>/<path>.")
             wanted.append((name, await self.call(clean_path, path)))
         archive, size = await self.call(write_archive, self.service, self.owner, sandbox_id, wanted)
+        await self._send(f"sandbox-{sandbox_id[:8]}.zip", archive, size)
 
+    async def _send_directory(self, sandbox_id: str, path: str) -> None:
+        await self.call(lambda: clean_path(path, empty=True))
+        step = await self.step_asked_for(sandbox_id)
+        name = path.rpartition("/")[2] or f"sandbox-{sandbox_id[:8]}"
+        try:
+            if step is None:
+                raise FileNotFoundError(path)
+            archive, size = await write_directory(self.states, step, path)
+        except KeyError:
+            raise ApiError(
+                409,
+                "StateNotCachedError",
+                "The engine does not hold the state of this step.",
+                kept="The log has the steps that made it.",
+                remedy="Restore the step, then ask again.",
+            ) from None
+        except TooLargeError:
+            raise ApiError(
+                413,
+                "FileTooLargeError",
+                f"{path or 'The directory'!r} has too much for one archive.",
+                remedy="Ask for a directory in it.",
+            ) from None
+        except DaggerKernelError as error:
+            raise ApiError.of(error) from error
+        except FileNotFoundError as error:
+            raise ApiError(
+                404, "FileNotFoundError", f"There is no directory {path!r} at this step."
+            ) from error
+        await self._send(f"{name}.zip", archive, size)
+
+    async def _send(self, name: str, archive: BinaryIO, size: int) -> None:
         async def read(offset: int, length: int) -> AsyncIterator[bytes]:
             await asyncio.to_thread(archive.seek, offset)
             while length > 0 and (chunk := await asyncio.to_thread(archive.read, 1 << 18)):
@@ -194,7 +245,6 @@ class ArchiveHandler(SandboxHandler):
                 yield chunk
 
         try:
-            name = f"sandbox-{sandbox_id[:8]}.zip"
             # Never the same archive twice: a range must not be continued from another one.
             self.request.headers.pop("Range", None)
             await self.send_file(name, size, "application/zip", os.urandom(8).hex(), read)
@@ -202,7 +252,7 @@ class ArchiveHandler(SandboxHandler):
             archive.close()
 
 
-class FilesHandler(SandboxHandler):
+class FilesHandler(StateHandler):
     """Files in the state after any step."""
 
     @web.authenticated
@@ -219,7 +269,7 @@ class FilesHandler(SandboxHandler):
 
     async def _send(self, sandbox_id: str, path: str) -> None:
         await self.call(lambda: clean_path(path, empty=True))
-        step = await self._step(sandbox_id)
+        step = await self.step_asked_for(sandbox_id)
         try:
             if step is None or not path:
                 self.write_json(await self.states.listing(step, path))
@@ -247,15 +297,6 @@ class FilesHandler(SandboxHandler):
             raise ApiError(
                 404, "FileNotFoundError", f"There is no {path!r} at this step."
             ) from error
-
-    async def _step(self, sandbox_id: str) -> Step | None:
-        if self.get_query_argument("step", ""):
-            name = self.get_query_argument("step")
-            if re.fullmatch(STEP, name) is None:
-                raise ApiError(400, "ValueError", "step must be a sequence number or an id.")
-            step, _ = await self.call(self.service.step, self.owner, sandbox_id, name)
-            return step
-        return await self.call(self.service.tip, self.owner, sandbox_id)
 
     async def _from_log(self, step: Step, path: str) -> None:
         """The state is not cached: what the log has of it is exported files and uploads."""

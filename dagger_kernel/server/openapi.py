@@ -294,10 +294,20 @@ PATHS: dict[str, dict[str, Schema]] = {
     },
     "/sandboxes/{id}/archive": {
         "get": _operation(
-            "Several files as a ZIP archive.",
+            "Several files, or a directory of a state, as a ZIP archive.",
             None,
             ID,
             _query("file", _list(TEXT), "<step>/<path>, repeatable; none: the newest results."),
+            _query(
+                "directory",
+                TEXT,
+                "Instead: everything below it (empty: the home) but hidden files, links and special files.",
+            ),
+            _query("step", COUNT, "Of the directory; none: the newest."),
+            extra={
+                "409": "The engine does not hold the state of the directory.",
+                "413": "The directory has more than 10,000 entries or 2 GiB.",
+            },
         )
     },
     "/sandboxes/{id}/files/{path}": {

@@ -16,7 +16,7 @@ from .service import PAGE, SandboxService
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from ..engines.base import Engine
+    from ..engines.base import Engine, FileInfo
     from ..steps import Step
 
 IDLE_SECONDS = 300.0
@@ -117,6 +117,29 @@ class StateFiles:
             "complete": False,
             "entries": _listing(known, path),
         }
+
+    async def below(self, step: Step, path: str, most: int) -> list[FileInfo]:
+        """Return what is below a directory of a state the engine holds, but for hidden names.
+
+        It ends soon after so many entries: a cell can make endless ones.
+
+        Raises
+        ------
+        FileNotFoundError, KeyError, EngineError
+        """
+        engine = await self.holds(step.key)
+        if engine is None:
+            raise KeyError(step.key)
+        found: list[FileInfo] = []
+        waiting = [path]
+        while waiting and len(found) <= most:
+            for info in await engine.files(step.key, waiting.pop()):
+                if info.path.rpartition("/")[2].startswith("."):
+                    continue
+                found.append(info)
+                if info.kind == "directory":
+                    waiting.append(info.path)
+        return sorted(found, key=lambda info: info.path)
 
     async def stat(self, step: Step, path: str) -> tuple[str, int]:
         """Return kind (``file``, ``directory`` ...) and size of a path in a state the engine holds.

@@ -4,7 +4,13 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 
 import { ApiError } from './model/model';
-import { archivePath, artifactPath, encode, statePath } from './model/url';
+import {
+  archivePath,
+  artifactPath,
+  directoryPath,
+  encode,
+  statePath
+} from './model/url';
 import type {
   IFileRef,
   ISandbox,
@@ -106,6 +112,10 @@ export class SandboxApi implements ISandboxApi<File> {
 
   stateUrl(file: IFileRef): string {
     return this._root + statePath(file);
+  }
+
+  directoryUrl(directory: IFileRef): string {
+    return this._root + directoryPath(directory);
   }
 
   archiveUrl(sandbox: string, files: IFileRef[]): string {

@@ -14,6 +14,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { SandboxActions } from './actions';
 import { SandboxApi } from './api';
+import { AttachmentWatcher } from './attachments';
 import { NotebookFollower } from './follower';
 import { SandboxModel } from './model/model';
 import { makeRenderers } from './renderers';
@@ -55,6 +56,7 @@ const panel: JupyterFrontEndPlugin<ISandboxPanel> = {
       new SandboxApi(app.serviceManager.serverSettings)
     );
     const follower = new NotebookFollower(tracker, model, PREFIXES);
+    new AttachmentWatcher(tracker, follower, model);
     const actions = new SandboxActions({
       app,
       follower,

@@ -148,6 +148,7 @@ export interface ISandboxApi<F extends IUploadFile = IUploadFile> {
   /** The address of the file in the state after the step, which the engine must hold. */
   stateUrl(file: IFileRef): string;
   /** The address of an archive of several files. */
+  directoryUrl(directory: IFileRef): string;
   archiveUrl(sandbox: string, files: IFileRef[]): string;
 }
 
@@ -260,6 +261,8 @@ export interface ISandboxModel {
   text(file: IFileRef, maxBytes: number): Promise<IText>;
   url(file: IFileRef): string;
   stateUrl(file: IFileRef): string;
+  /** The address of a ZIP archive of a directory; its path empty: everything. */
+  directoryUrl(directory: IFileRef): string;
   archiveUrl(files: IFileRef[]): string;
 }
 

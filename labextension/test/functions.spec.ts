@@ -1,3 +1,4 @@
+import { attachmentsOf } from '../src/model/attachments';
 import { guessDelimiter, isNumeric, parseCsv } from '../src/model/csv';
 import {
   chainOf,
@@ -12,7 +13,13 @@ import {
   formatTime
 } from '../src/model/format';
 import { objectMime, prettyJson, previewKind } from '../src/model/preview';
-import { archivePath, artifactPath, encode, statePath } from '../src/model/url';
+import {
+  archivePath,
+  artifactPath,
+  directoryPath,
+  encode,
+  statePath
+} from '../src/model/url';
 import type { IFileChange, IStep } from '../src/tokens';
 
 function change(path: string, more: Partial<IFileChange> = {}): IFileChange {
@@ -266,6 +273,63 @@ describe('url', () => {
     expect(statePath(file)).toBe('sandboxes/abc/files/out/a%20b.csv?step=3');
     expect(archivePath('abc', [file, { ...file, step: 4 }])).toBe(
       'sandboxes/abc/archive?file=3/out/a%20b.csv&file=4/out/a%20b.csv'
+    );
+  });
+});
+
+describe('attachments of cells', () => {
+  const cell = (attachments: unknown, id = 'm1') => ({ id, attachments });
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+
+  it('are base64', () => {
+    const [file] = attachmentsOf([
+      cell({ 'plan.png': { 'image/png': btoa('picture') } })
+    ]);
+    expect(file.name).toBe('plan.png');
+    expect(file.mime).toBe('image/png');
+    expect(text(file.bytes)).toBe('picture');
+  });
+
+  it('may be the text of an open file', () => {
+    const bundle = { 'text/csv': 'a,b\n1,ü\n' };
+    expect(text(attachmentsOf([cell({ 'a.csv': bundle })])[0].bytes)).toBe(
+      'a,b\n1,ü\n'
+    );
+    const looks = { 'text/plain': 'abcd' };
+    expect(text(attachmentsOf([cell({ a: looks })])[0].bytes)).toBe('abcd');
+  });
+
+  it('are told apart by cell, name and content', () => {
+    const one = { 'image.png': { 'image/png': btoa('1') } };
+    const two = { 'image.png': { 'image/png': btoa('2') } };
+    const keys = attachmentsOf([
+      cell(one),
+      cell(one),
+      cell(two),
+      cell(one, 'm2')
+    ]).map(file => file.key);
+    expect(new Set(keys).size).toBe(3);
+  });
+
+  it('may be missing or malformed', () => {
+    expect(
+      attachmentsOf([
+        {},
+        cell(null),
+        cell([1]),
+        cell({ a: 1, b: {}, c: { 'image/png': 7 } })
+      ])
+    ).toEqual([]);
+  });
+});
+
+describe('a directory of a state', () => {
+  it('has an address', () => {
+    expect(directoryPath({ sandbox: 'one', step: 7, path: 'out/ü 1' })).toBe(
+      'sandboxes/one/archive?step=7&directory=out/%C3%BC%201'
+    );
+    expect(directoryPath({ sandbox: 'one', step: 7, path: '' })).toBe(
+      'sandboxes/one/archive?step=7&directory='
     );
   });
 });

@@ -142,6 +142,9 @@ class FakeApi implements ISandboxApi {
   stateUrl() {
     return '';
   }
+  directoryUrl() {
+    return 'directory';
+  }
   archiveUrl() {
     return '';
   }

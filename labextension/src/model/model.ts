@@ -310,6 +310,10 @@ export class SandboxModel<
     return this._api.stateUrl(file);
   }
 
+  directoryUrl(directory: IFileRef): string {
+    return this._api.directoryUrl(directory);
+  }
+
   archiveUrl(files: IFileRef[]): string {
     return this._api.archiveUrl(this._state.sandbox?.id ?? '', files);
   }

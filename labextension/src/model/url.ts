@@ -38,6 +38,12 @@ export function statePath(file: IFileRef): string {
   return `sandboxes/${encode(file.sandbox)}/files/${encodePath(file.path)}?step=${file.step}`;
 }
 
+/** The address of an archive of a directory in the state after a step; its path empty: the home. */
+export function directoryPath(directory: IFileRef): string {
+  const { sandbox, step, path } = directory;
+  return `sandboxes/${encode(sandbox)}/archive?step=${step}&directory=${encodePath(path)}`;
+}
+
 /**
  * The address of an archive below the API's root.
  *

@@ -13,6 +13,7 @@ import {
 import { currentIds, statusOf } from '../model/model';
 import type { IPanelState, IStep } from '../tokens';
 import { usePanel } from './context';
+import { FromState } from './fromstate';
 import {
   Host,
   IconButton,
@@ -309,6 +310,21 @@ function StepDetail(props: { step: IStep; own: boolean }): JSX.Element {
         </>
       )}
       <StateChange step={step} />
+      {step.status !== 'pending' && (
+        <p>
+          <FromState
+            of={{ sandbox: step.sandbox, step: step.seq, path: '' }}
+            stepId={step.id}
+            href={model.directoryUrl({
+              sandbox: step.sandbox,
+              step: step.seq,
+              path: ''
+            })}
+            ready={trans.__('Download all files of this step')}
+            ask={trans.__('Get all files of this step')}
+          />
+        </p>
+      )}
       <p className="dk-Meta">
         <span>{formatTime(step.created)}</span>
         {detail.engine && <span>{detail.engine}</span>}

@@ -13,6 +13,7 @@ import {
 } from '../model/preview';
 import type { IFileEntry } from '../tokens';
 import { usePanel } from './context';
+import { FromState } from './fromstate';
 import { DataTable } from './grid';
 import { Host, Notice, Placeholder, TextButton, useLoaded } from './parts';
 
@@ -41,47 +42,23 @@ export function Preview(props: { file: IFileEntry }): JSX.Element {
   }
 }
 
-/** The bytes are only in the sandbox; the engine has them while it holds the state. */
+/** The bytes are only in the sandbox. */
 function NotExported(props: { file: IFileEntry }): JSX.Element {
   const { file } = props;
   const { model, trans } = usePanel();
-  const held = useLoaded(file.stepId, async () => {
-    await model.refreshCached();
-    return model.state.cached?.has(file.stepId) ?? false;
-  });
-  const [restoring, setRestoring] = React.useState<'' | 'busy' | 'done'>('');
-  const [problem, setProblem] = React.useState('');
-  const restore = () => {
-    setRestoring('busy');
-    model.restore(file).then(
-      () => setRestoring('done'),
-      error => {
-        setRestoring('');
-        setProblem(String(error.message));
-      }
-    );
-  };
   return (
     <Placeholder
-      busy={restoring === 'busy'}
       title={trans.__('This file was not kept outside of the sandbox')}
     >
       <p>{file.skipped ?? ''}</p>
       <p>{trans.__('It is still there for the next cells.')}</p>
-      {problem && <Notice kind="error">{problem}</Notice>}
-      {held.value || restoring === 'done' ? (
-        <a className="dk-Button" download="" href={model.stateUrl(file)}>
-          {trans.__('Download from the sandbox')}
-        </a>
-      ) : (
-        <TextButton
-          disabled={held.value === undefined || restoring === 'busy'}
-          title={trans.__('Repeats the steps that made it, if needed')}
-          onClick={restore}
-        >
-          {trans.__('Get it from the sandbox')}
-        </TextButton>
-      )}
+      <FromState
+        of={file}
+        stepId={file.stepId}
+        href={model.stateUrl(file)}
+        ready={trans.__('Download from the sandbox')}
+        ask={trans.__('Get it from the sandbox')}
+      />
     </Placeholder>
   );
 }
