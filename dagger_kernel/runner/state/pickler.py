@@ -57,7 +57,7 @@ def type_label(kind: type) -> str:
     """Name of a type as users write it."""
     module = kind.__module__
     name = kind.__qualname__
-    return name if module in ("builtins", "__main__") else f"{module}.{name}"
+    return name if module in ("builtins", "__main__", None) else f"{module}.{name}"
 
 
 NAMESPACE = "ns:"
@@ -190,8 +190,9 @@ def reduce_foreign(pickler: StatePickler, value: Any) -> Any:
     if len(recipe) == 2 or recipe[2] is None:
         recipe = instances.with_attributes(value, recipe, pickler.registry)
     pickler.foreign.add(type_label(kind))
-    if kind.__module__ != "builtins":
-        pickler.modules.add(kind.__module__)
+    module = kind.__module__
+    if isinstance(module, str) and module != "builtins":  # sympy's functions say None
+        pickler.modules.add(module)
     return recipe
 
 

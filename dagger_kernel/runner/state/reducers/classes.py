@@ -116,6 +116,8 @@ def class_skeleton(key: str, cls: type) -> tuple[Any, ...]:
         for name in _AT_CREATION
         if isinstance(content.get(name), str | int | tuple)
     }
+    if content.get("__module__", "") is None:
+        created["__module__"] = None
     created["__qualname__"] = cls.__qualname__
     if issubclass(cls, _ctypes_base()):
         created.update((name, content[name]) for name in _CTYPES_LAYOUT if name in content)

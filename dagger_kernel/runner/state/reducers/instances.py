@@ -264,7 +264,11 @@ def reduce_exception(pickler: StatePickler, value: BaseException) -> Any:
                     continue
     arguments: Any = value.args
     if isinstance(value, BaseExceptionGroup):
-        arguments = (value.message, value.exceptions)
+        held = value.args[1] if len(value.args) == 2 else ()
+        if not isinstance(held, list | tuple) or tuple(map(id, held)) != tuple(
+            map(id, value.exceptions)
+        ):
+            arguments = (value.message, value.exceptions)
     elif isinstance(value, OSError) and fields.get("filename") is not None:
         arguments = (value.errno, value.strerror, value.filename, None, value.filename2)
     del pickler
