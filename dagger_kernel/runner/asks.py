@@ -133,11 +133,13 @@ def complete_code(shell: Any, session: Any, code: str, position: int) -> dict[st
             shell.user_ns[name] = None
     with provisionalcompleter():
         found = list(rectify_completions(code, shell.Completer.completions(code, position)))
+    # IPython alone completes `x.na` from the dot; clients know it from the name, as Jedi does.
+    dots = 1 if found and all(item.text.startswith(".") for item in found) else 0
     comps = [
         {
-            "start": item.start,
+            "start": item.start + dots,
             "end": item.end,
-            "text": item.text,
+            "text": item.text[dots:],
             "type": types.get(item.text, item.type),
             "signature": item.signature,
         }
@@ -145,9 +147,9 @@ def complete_code(shell: Any, session: Any, code: str, position: int) -> dict[st
     ]
     return {
         "status": "ok",
-        "matches": [item.text for item in found],
-        "cursor_start": found[0].start if found else position,
-        "cursor_end": found[0].end if found else position,
+        "matches": [item["text"] for item in comps],
+        "cursor_start": comps[0]["start"] if comps else position,
+        "cursor_end": comps[0]["end"] if comps else position,
         "metadata": {"_jupyter_types_experimental": comps},
     }
 

@@ -21,7 +21,7 @@ def test_complete_and_inspect_saved_names(room):
     assert "Send one order." in reply["data"]["text/plain"]
     assert not runner.ask("inspect", code="nothing_here", cursor_pos=5)["found"]
     reply = runner.ask("complete", code="log.appe", cursor_pos=8)
-    assert "append" in "".join(reply["matches"])
+    assert (reply["matches"], reply["cursor_start"]) == (["append"], 4)
     runner.step("log.append(warehouse_total)\nlog", execution_count=2)
     assert runner.finish().result == "[3]"
 
