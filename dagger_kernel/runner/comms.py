@@ -37,7 +37,11 @@ def unpack_buffers(body: bytes, count: int) -> list[bytes]:
 
 
 class RunnerComm(BaseComm):
-    """A comm whose messages travel as frames."""
+    """A comm whose messages travel as frames. A cell goes on with the comms of earlier ones that it touches."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        comm.get_comm_manager().register_comm(self)
 
     def publish_msg(
         self,

@@ -86,6 +86,22 @@ def test_events_reach_the_widget_while_its_cell_runs(python):
     assert python.collect(msg_id).stdout == "42\n"
 
 
+def test_a_later_cell_goes_on_with_a_widget(python):
+    python.execute("kept = w.IntSlider()\nseen = []\nkept")
+    msg_id = python.start(
+        "moved = asyncio.Event()\nkept.observe(lambda change: moved.set(), 'value')\nkept.max = 200\n"
+        "await asyncio.wait_for(moved.wait(), 20)\nprint(kept.value)"
+    )
+    while (message := python.kc.get_iopub_msg(timeout=20))["msg_type"] != "comm_msg":
+        pass
+    update = {"method": "update", "state": {"value": 42}, "buffer_paths": []}
+    python.send("comm_msg", {"comm_id": message["content"]["comm_id"], "data": update})
+    assert python.collect(msg_id).stdout == "42\n"
+    got = python.execute("kept.close()")
+    assert got.content["status"] == "ok"
+    assert got.of("comm_close")
+
+
 def test_an_event_after_the_cell_is_closed_with_one_line_of_reason(python):
     got = python.execute("late = w.IntSlider()\nlate")
     model = got.of("execute_result")[0]["content"]["data"][VIEW]["model_id"]
