@@ -136,7 +136,7 @@ def enforce(limits: dict[str, float], *, own_pids: bool) -> None:
     _soft(resource.RLIMIT_FSIZE, limits["disk_bytes"])
     _soft(resource.RLIMIT_NOFILE, limits["open_files"], limits["open_files"] + HEADROOM)
     processes = limits["processes"]
-    _soft(resource.RLIMIT_NPROC, processes + 8 if own_pids else max(4096, 16 * processes))
+    _soft(resource.RLIMIT_NPROC, processes + 8 if own_pids else max(1024, 4 * processes))
     _soft(resource.RLIMIT_DATA, mapped_data() + limits["memory_bytes"])
 
 
