@@ -20,7 +20,7 @@ from .preload import preload
 from .skills import find_skills
 from .standin import session_class
 from .stdin import Stdin
-from .streams import flush, open_streams
+from .streams import flush, flush_c, open_streams
 
 
 class Cell:
@@ -221,6 +221,7 @@ class Cell:
         history.begin(source, int(step.get("execution_count") or 1))
         self.shell.earlier_error = history.last_error
         report = run_step(self.shell, step, self.interrupts)
+        flush_c()
         if not self.channel.own:
             # A child that the cell forked came all the way: it is not the one to save.
             flush()

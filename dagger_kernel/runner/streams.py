@@ -7,6 +7,8 @@ nothing waits for a newline.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import io
 import os
 import sys
@@ -57,6 +59,21 @@ def open_streams(channel: Channel | None) -> None:
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
     sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # type: ignore[misc]  # noqa: SIM115
+
+    unbuffer_c()
+
+
+def unbuffer_c() -> None:
+    """Let C code's prints go out as they come: its buffers would be lost with the process, which ends at once."""
+    libc = ctypes.CDLL(None)
+    with contextlib.suppress(ValueError, AttributeError):
+        stdout = ctypes.c_void_p.in_dll(libc, "stdout")
+        libc.setvbuf(stdout, None, 2, 0)  # _IONBF
+
+
+def flush_c() -> None:
+    """Write what C code left in buffers of its other files."""
+    ctypes.CDLL(None).fflush(None)
 
 
 def redirect(output: int, errors: int) -> None:

@@ -240,3 +240,19 @@ def test_plotly_figure(room):
     result = room.run("import plotly.graph_objects as go\ngo.Figure(data=[go.Bar(y=[1, 2])])")
     shown = result.of("display") + result.of("result")
     assert any("application/vnd.plotly.v1+json" in head["data"] for head in shown)
+
+
+def test_c_prints_come_in_their_place(room):
+    result = room.run(
+        "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.puts(b'one')\nprint('two')\n"
+        "libc.printf(b'three ')\nprint('four')\nlibc.putchar(53)"
+    )
+    assert result.stdout == "one\ntwo\nthree four\n5"
+
+
+def test_files_of_c_code_are_written(room):
+    room.run(
+        "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.fopen.restype = ctypes.c_void_p\n"
+        "file = libc.fopen(b'from-c.txt', b'w')\nlibc.fputs(b'kept', ctypes.c_void_p(file))"
+    )
+    assert (room.home / "from-c.txt").read_text() == "kept"
