@@ -2,6 +2,7 @@
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { ApiError } from './model/model';
 import {
@@ -24,8 +25,9 @@ import type {
 
 /** Talks to the server that JupyterLab came from. */
 export class SandboxApi implements ISandboxApi<File> {
-  constructor(settings: ServerConnection.ISettings) {
+  constructor(settings: ServerConnection.ISettings, trans: TranslationBundle) {
     this._settings = settings;
+    this._trans = trans;
     this._root = URLExt.join(settings.baseUrl, 'dagger-kernel', 'api') + '/';
   }
 
@@ -154,11 +156,12 @@ export class SandboxApi implements ISandboxApi<File> {
         if (request.status >= 200 && request.status < 300) {
           resolve(JSON.parse(request.responseText));
         } else {
-          reject(errorOf(request.status, request.responseText));
+          reject(errorOf(request.status, request.responseText, this._trans));
         }
       };
-      request.onerror = () => reject(noAnswer());
-      request.onabort = () => reject(new ApiError('Cancelled.', 0));
+      request.onerror = () => reject(noAnswer(this._trans));
+      request.onabort = () =>
+        reject(new ApiError(this._trans.__('Cancelled.'), 0));
       signal.addEventListener('abort', () => request.abort());
       request.send(form);
     });
@@ -183,24 +186,29 @@ export class SandboxApi implements ISandboxApi<File> {
         this._settings
       );
     } catch {
-      throw noAnswer();
+      throw noAnswer(this._trans);
     }
     if (!response.ok) {
-      throw errorOf(response.status, await response.text());
+      throw errorOf(response.status, await response.text(), this._trans);
     }
     return response;
   }
 
   private readonly _settings: ServerConnection.ISettings;
   private readonly _root: string;
+  private readonly _trans: TranslationBundle;
 }
 
-function noAnswer(): ApiError {
-  return new ApiError('The Jupyter server does not answer.', 0);
+function noAnswer(trans: TranslationBundle): ApiError {
+  return new ApiError(trans.__('The Jupyter server does not answer.'), 0);
 }
 
 /** Read the server's words; a proxy may have answered in its place. */
-function errorOf(status: number, text: string): ApiError {
+function errorOf(
+  status: number,
+  text: string,
+  trans: TranslationBundle
+): ApiError {
   try {
     const body = JSON.parse(text);
     if (typeof body.message === 'string') {
@@ -216,8 +224,8 @@ function errorOf(status: number, text: string): ApiError {
   }
   return new ApiError(
     status === 404
-      ? 'The server has no dagger_kernel extension.'
-      : `The server answered with status ${status}.`,
+      ? trans.__('The server has no dagger_kernel extension.')
+      : trans.__('The server answered with status %1.', status),
     status
   );
 }

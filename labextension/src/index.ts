@@ -18,7 +18,12 @@ import { AttachmentWatcher } from './attachments';
 import { NotebookFollower } from './follower';
 import { SandboxModel } from './model/model';
 import { makeRenderers } from './renderers';
-import { type IFileRef, ISandboxPanel, OPEN_FILE_EVENT } from './tokens';
+import {
+  DOMAIN,
+  type IFileRef,
+  ISandboxPanel,
+  OPEN_FILE_EVENT
+} from './tokens';
 import type { IPanelContext } from './widget/context';
 import { sandboxIcon } from './widget/icons';
 import { SandboxPanelWidget, type Tab } from './widget/panel';
@@ -32,7 +37,6 @@ export namespace CommandIDs {
   export const restart = 'dagger-kernel:restart-as-new';
 }
 
-const DOMAIN = 'dagger_kernel_lab';
 const PREFIXES = ['dagger'];
 
 const panel: JupyterFrontEndPlugin<ISandboxPanel> = {
@@ -53,7 +57,7 @@ const panel: JupyterFrontEndPlugin<ISandboxPanel> = {
   ): ISandboxPanel => {
     const trans = (translator ?? nullTranslator).load(DOMAIN);
     const model = new SandboxModel<File>(
-      new SandboxApi(app.serviceManager.serverSettings)
+      new SandboxApi(app.serviceManager.serverSettings, trans)
     );
     const follower = new NotebookFollower(tracker, model, PREFIXES);
     new AttachmentWatcher(tracker, follower, model);

@@ -2,11 +2,12 @@
 
 import { PageConfig, URLExt } from '@jupyterlab/coreutils';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
+import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
 import { formatPath, formatSize } from './model/format';
 import { artifactPath } from './model/url';
-import { FILES_MIME, type IFileRef, OPEN_FILE_EVENT } from './tokens';
+import { DOMAIN, FILES_MIME, type IFileRef, OPEN_FILE_EVENT } from './tokens';
 
 /** What the kernel sends. Checked: a notebook's file may hold anything. */
 interface IBundle {
@@ -53,6 +54,8 @@ export class FilesRenderer extends Widget implements IRenderMime.IRenderer {
   constructor(options: IRenderMime.IRendererOptions) {
     super();
     this._mime = options.mimeType;
+    // Without a translator, as in nbviewer's renderers, English.
+    this._trans = (options.translator ?? nullTranslator).load(DOMAIN);
     this.addClass('dk-Bundle');
   }
 
@@ -63,13 +66,13 @@ export class FilesRenderer extends Widget implements IRenderMime.IRenderer {
       return;
     }
     const list = document.createElement('ul');
-    list.setAttribute('aria-label', 'Files of this cell');
+    list.setAttribute('aria-label', this._trans.__('Files of this cell'));
     for (const file of bundle.files) {
       list.append(this._row(bundle, file));
     }
     if (bundle.more > 0) {
       const more = document.createElement('li');
-      more.textContent = `… and ${bundle.more} more`;
+      more.textContent = this._trans.__('… and %1 more', bundle.more);
       list.append(more);
     }
     this.node.replaceChildren(list);
@@ -87,7 +90,7 @@ export class FilesRenderer extends Widget implements IRenderMime.IRenderer {
       open.type = 'button';
       open.className = 'dk-Link dk-Bundle-name';
       open.textContent = name;
-      open.title = 'Show in the sandbox panel';
+      open.title = this._trans.__('Show in the sandbox panel');
       // The renderer knows no application; the panel, if there is one, hears this.
       open.addEventListener('click', () =>
         open.dispatchEvent(
@@ -99,7 +102,10 @@ export class FilesRenderer extends Widget implements IRenderMime.IRenderer {
     row.append(span('dk-Meta', formatSize(file.size)));
     if (file.skipped !== null) {
       row.append(
-        span('dk-Meta dk-mod-warning', `not exported: ${file.skipped}`)
+        span(
+          'dk-Meta dk-mod-warning',
+          this._trans.__('not exported: %1', file.skipped)
+        )
       );
     } else if (file.blob !== null) {
       const link = document.createElement('a');
@@ -110,14 +116,15 @@ export class FilesRenderer extends Widget implements IRenderMime.IRenderer {
         artifactPath({ sandbox, step, path: file.path })
       );
       link.download = '';
-      link.textContent = 'Download';
-      link.setAttribute('aria-label', `Download ${name}`);
+      link.textContent = this._trans.__('Download');
+      link.setAttribute('aria-label', this._trans.__('Download %1', name));
       row.append(link);
     }
     return row;
   }
 
   private readonly _mime: string;
+  private readonly _trans: IRenderMime.TranslationBundle;
 }
 
 function span(className: string, text: string): HTMLElement {

@@ -299,3 +299,6 @@ export const FILES_MIME = 'application/vnd.dagger-kernel.files+json';
 
 /** Sent by a rendered bundle through the DOM when a file's name is clicked. */
 export const OPEN_FILE_EVENT = 'dagger-kernel:open-file';
+
+/** The name of our texts in language packs. */
+export const DOMAIN = 'dagger_kernel_lab';

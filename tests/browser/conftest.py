@@ -145,6 +145,7 @@ def lab(tools, shared_base, tmp_path_factory):
         "HOME": str(home),
         "JUPYTER_CONFIG_DIR": str(home / "config"),
         "JUPYTER_DATA_DIR": str(share),
+        "JUPYTER_PATH": str(share),  # before the environment, which may hold an older panel
         "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
         "IPYTHONDIR": str(home / "ipython"),
         "DAGGER_KERNEL_DATA_DIR": str(data_dir),
@@ -174,6 +175,8 @@ def lab(tools, shared_base, tmp_path_factory):
             if process.poll() is not None or time.monotonic() > deadline:
                 pytest.fail((home / "server.log").read_text("utf-8", "replace")[-4000:])
             time.sleep(0.2)
+    served = lab.request("lab/extensions/dagger-kernel-lab/sources.sha256")
+    assert served == (EXTENSION / "sources.sha256").read_bytes(), "another panel is served"
     yield lab
     lab.stop_kernels()
     os.killpg(process.pid, signal.SIGTERM)

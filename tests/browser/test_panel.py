@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import shutil
+import zipfile
 
 import pytest
 
@@ -124,9 +125,6 @@ async def test_opens_in_a_tab_and_saves_a_copy(files):
 
 
 async def test_downloads_several_files_as_one_archive(files, tmp_path):
-    import io
-    import zipfile
-
     screen, panel = files, files.panel
     await panel.get_by_role("checkbox", name="Select data.json").check()
     await panel.get_by_role("checkbox", name="Select notes.md").check()
@@ -134,7 +132,7 @@ async def test_downloads_several_files_as_one_archive(files, tmp_path):
         await panel.get_by_role("link", name="Download 2 files").click()
     done = await waiting.value
     await done.save_as(tmp_path / "a.zip")
-    with zipfile.ZipFile(io.BytesIO((tmp_path / "a.zip").read_bytes())) as archive:
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         assert sorted(archive.namelist()) == ["data.json", "notes.md"]
 
 
@@ -481,3 +479,72 @@ async def test_many_files_can_be_filtered(lab, screen):
     await screen.until(rows.count, lambda count: count == 10)
     await screen.shot("16-filtered")
     await screen.axe("#dagger-kernel-panel")
+
+
+async def test_all_files_of_a_step_as_an_archive(files, tmp_path):
+    screen, panel = files, files.panel
+    await screen.show_panel("Log")
+    await panel.locator(".dk-Step").first.get_by_role("button").click()
+    link = panel.get_by_role("link", name="Download all files of this step")
+    await link.wait_for()
+    await screen.shot("23-all-files")
+    await screen.axe("#dagger-kernel-panel")
+
+    async def fetched():
+        async with screen.page.expect_download() as waiting:
+            await link.click()
+        await (await waiting.value).save_as(tmp_path / "all.zip")
+        with zipfile.ZipFile(tmp_path / "all.zip") as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
+
+    first = await fetched()
+    assert first["two words ü.txt"] == b"hello\n"
+    assert "out/long.csv" in first
+    # Nothing holds the state any more: it is made again when somebody asks.
+    screen.lab.stop_kernels()
+    shutil.rmtree(screen.lab.data_dir / "layers")
+    await panel.locator(".dk-Step").first.get_by_role("button").first.click()
+    await panel.locator(".dk-Step").first.get_by_role("button").first.click()
+    await panel.get_by_role("button", name="Get all files of this step").click()
+    await link.wait_for(timeout=60_000)
+    again = await fetched()
+    again.pop("plot.pdf"), first.pop("plot.pdf")  # it holds the time
+    assert again == first
+
+
+async def test_a_pasted_picture_is_there_in_the_next_cell(lab, screen):
+    read = "print(sorted(__import__('os').listdir('attachments')))"
+    name = lab.notebook("paste.ipynb", [read])
+    content = json.loads((lab.root / name).read_text())
+    note = {"cell_type": "markdown", "id": "note", "metadata": {}, "source": "A picture:"}
+    content["cells"].insert(0, note)
+    (lab.root / name).write_text(json.dumps(content))
+    saved = (lab.root / name).stat().st_mtime_ns
+    await screen.open(name)
+    await screen.show_panel()
+    cell = screen.page.locator(".jp-MarkdownCell").first
+    await cell.dblclick()
+    await cell.locator(".cm-content").click()
+    await cell.locator(".cm-content").evaluate(
+        """node => {
+            const data = new DataTransfer();
+            data.items.add(new File([new Uint8Array([137, 80, 78, 71])], 'plan b.png', {type: 'image/png'}));
+            node.dispatchEvent(new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true}));
+        }"""
+    )
+    row = screen.panel.locator(".dk-FileRow", has_text=".png")
+    await row.wait_for()
+    await screen.run(1)
+    output = await screen.cell(1).locator(".jp-OutputArea").inner_text()
+    assert ".png" in output
+    await screen.shot("64-pasted")
+    assert (lab.root / name).stat().st_mtime_ns == saved  # nobody saved the notebook
+    await screen.page.keyboard.press("Control+s")
+    await screen.until(
+        lambda: asyncio.to_thread(lambda: (lab.root / name).stat().st_mtime_ns),
+        lambda now: now != saved,
+    )
+    # The kernel finds it in the file now; it is the same one.
+    await screen.run(1)
+    assert await row.count() == 1
+    assert output.count(".png") == 1

@@ -83,7 +83,7 @@ async def test_a_directory_of_any_step_as_an_archive(base, site):
         assert "top.txt" in bundle.namelist()
         assert not [name for name in bundle.namelist() if ".venv" in name]
     for path, code in (("nothing", 404), ("out/a.csv", 404), ("out/link", 404), ("../up", 400),
-                       ("/etc", 400), ("out/%00", 400), ("out&step=99", 404), ("out&step=x", 400)):  # fmt: skip
+                       ("/etc", 400), ("out/%00", 404), ("out&step=99", 404), ("out&step=x", 400)):  # fmt: skip
         assert (await site.fetch(f"{at}?directory={path}")).code == code, path
     assert (await site.fetch(f"{at}?directory=out", user="bob")).code == 404
     assert (await site.fetch(f"{at}?directory=out", user=None)).code == 403
