@@ -244,7 +244,7 @@ function StepDetail(props: { step: IStep; own: boolean }): JSX.Element {
         )}
         <span className="dk-Spring" />
         {detail.source !== '' && (
-          <>
+          <span className="dk-Group">
             <IconButton
               icon={copyIcon}
               label={trans.__('Copy the source')}
@@ -255,7 +255,7 @@ function StepDetail(props: { step: IStep; own: boolean }): JSX.Element {
               label={trans.__('Insert as a cell')}
               onClick={() => actions.insertCell(detail.source)}
             />
-          </>
+          </span>
         )}
       </div>
       {detail.source !== '' && (

@@ -98,8 +98,10 @@ function SandboxFacts(props: {
           formatSize(state.results.reduce((sum, file) => sum + file.size, 0))
         ],
         [
-          trans.__('Variables saved'),
-          Array.isArray(saved) ? String(saved.length) : ''
+          trans.__('Last cell saved'),
+          Array.isArray(saved)
+            ? trans._n('%1 variable', '%1 variables', saved.length)
+            : ''
         ]
       ]}
     />
