@@ -150,10 +150,7 @@ class Settings:
             A value cannot be used, or a config file is not TOML.
         """
         environ = os.environ if environ is None else environ
-        config = environ.get(PREFIX + "CONFIG") or os.path.join(
-            platformdirs.user_config_dir("dagger_kernel"), "dagger_kernel.toml"
-        )
-        user = _read_toml(Path(config))
+        user = _read_toml(config_paths(environ)[0])
         fixed, maximum = _administrators("fixed"), _administrators("maximum")
         values: dict[str, Any] = {}
         for item in fields(cls):
@@ -194,6 +191,15 @@ class Settings:
     def bases_path(self) -> Path:
         """Where the local engine keeps bases; may be deleted at any time."""
         return self.data_path / "bases"
+
+
+def config_paths(environ: Mapping[str, str] | None = None) -> tuple[Path, Path]:
+    """Return where the user's config file is (if there is one), and the administrator's."""
+    environ = os.environ if environ is None else environ
+    user = environ.get(PREFIX + "CONFIG") or os.path.join(
+        platformdirs.user_config_dir("dagger_kernel"), "dagger_kernel.toml"
+    )
+    return Path(user), ADMIN_FILE
 
 
 def administrators_secret(name: str) -> str | None:

@@ -11,6 +11,7 @@ from ..engines.base import Progress, no_progress
 from ..errors import SandboxBusyError
 from ..log import SandboxLock, Slots, Ticket
 from ..settings import Settings
+from .capacity import Capacity
 from .cell import InterruptedByUser
 from .logbook import Logbook
 
@@ -26,6 +27,7 @@ class Turn:
     def __init__(self, settings: Settings, logbook: Logbook, sandbox_id: str) -> None:
         self._settings = settings
         self._logbook = logbook
+        self._capacity = Capacity(settings)
         self._lock = SandboxLock(settings, sandbox_id)
         self._mine = asyncio.Lock()
         self._waiting: asyncio.Future[Any] | None = None
@@ -55,7 +57,8 @@ class Turn:
         ------
         CapacityError, InterruptedByUser
         """
-        ticket = await self._logbook.call(Slots(self._settings, engine_name).enter)
+        slots = Slots(self._settings, engine_name, limits=self._capacity)
+        ticket = await self._logbook.call(slots.enter)
         try:
             await self.interruptible(self._queue(ticket, progress))
             yield

@@ -6,7 +6,12 @@ import asyncio
 
 import pytest
 
-from dagger_kernel.errors import CapacityError, SandboxDisabledError, SandboxNotFoundError
+from dagger_kernel.errors import (
+    CapacityError,
+    SandboxDisabledError,
+    SandboxNotFoundError,
+    SettingError,
+)
 from dagger_kernel.sandbox import Cell, InterruptedByUser, SilentListener, run_source
 from dagger_kernel.steps import Language, Limits, child_key, root_key
 
@@ -126,6 +131,32 @@ async def test_past_the_queue_there_is_a_clear_error(opening):
     with pytest.raises(CapacityError, match="DAGGER_KERNEL_MAX_RUNNING"):
         await run_source(two, "1")
     assert await two.steps() == []
+    await one.interrupt()
+    await running
+
+
+async def test_the_limits_can_be_changed_while_steps_run(opening, tmp_path, monkeypatch):
+    """In the administrator's file or the user's; kernels look when they need a place."""
+    admin = tmp_path / "admin.toml"
+    monkeypatch.setattr("dagger_kernel.settings.ADMIN_FILE", admin)
+    one, two = (
+        await opening(max_running=1, max_queued=5),
+        await opening(max_running=1, max_queued=5),
+    )
+    running = await started(one, SLEEPING)
+    waiting = Listener()
+    queued = asyncio.create_task(run_source(two, "print('mine')", waiting))
+    while not any("1 in the queue" in line for line in waiting.progress):
+        await asyncio.sleep(0.02)
+    admin.write_text("[fixed]\nmax_running = 2\n")
+    await queued  # it runs beside the other
+    assert not running.done()
+    admin.write_text("[fixed]\nmax_running = 1\nmax_queued = 0\n")
+    with pytest.raises(CapacityError):
+        await run_source(two, "1")
+    admin.write_text("[fixed\n")  # half written: a missing rule is worse
+    with pytest.raises(SettingError):
+        await run_source(two, "1")
     await one.interrupt()
     await running
 
