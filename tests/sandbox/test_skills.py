@@ -181,3 +181,21 @@ def test_too_large(blobs, folder, monkeypatch):
     monkeypatch.setattr("dagger_kernel.sandbox.skills.MOST_BYTES", 5)
     with pytest.raises(SkillError, match="more than"):
         store(blobs, "tools", folder)
+
+
+@pytest.mark.dagger
+async def test_on_a_dagger_engine(opening, folder):
+    wheel(folder / "tinyskill-1.0-py3-none-any.whl")
+    require(folder, "/skills/tools/tinyskill-1.0-py3-none-any.whl\n")
+    session = await opening(engine="dagger", skills=str(folder))
+    assert (
+        await text_of(session, "import tools, tinyskill; x = tinyskill.WORD; print(x)")
+        == "installed\n"
+    )
+    await session.close()
+    shutil.rmtree(folder)
+    again = await opening(session.id, engine="dagger")
+    assert (
+        await text_of(again, "print(tools.VERSION, tinyskill.WORD, x)") == "1 installed installed\n"
+    )
+    assert again._tip.chain[1].kind == "layer"
