@@ -25,8 +25,8 @@ def vscode(data_dir, jupyter_environment, tmp_path_factory):
         "_formats = _b.InlineBackend.instance().figure_formats\n_formats.add('svg')\n"
         "_b.set_matplotlib_formats(*_formats)\ndel _b, _formats",
         "%config Completer.use_jedi = False",
-        "if '__vsc_ipynb_file__' not in globals():\n    __vsc_ipynb_file__ = '/work/on/a host/n.ipynb'",
-        'import os as _os, sys as _sys\n%cd "/work/on/a host"\n'
+        "if '__vsc_ipynb_file__' not in globals():\n    __vsc_ipynb_file__ = '/Users/ada/my notes/n.ipynb'",
+        'import os as _os, sys as _sys\n%cd "/Users/ada/my notes"\n'
         "if _os.getcwd() not in _sys.path:\n    _sys.path.insert(0, _os.getcwd())\ndel _os, _sys",
     ):
         got = client.execute(code, **HIDDEN)
@@ -39,7 +39,7 @@ def vscode(data_dir, jupyter_environment, tmp_path_factory):
 def test_the_users_first_cell_is_number_one(vscode):
     got = vscode.execute("print(__vsc_ipynb_file__)\nimport os; os.getcwd()", allow_stdin=True)
     assert got.content["execution_count"] == 1
-    assert got.stdout == "/work/on/a host/n.ipynb\n"
+    assert got.stdout == "/Users/ada/my notes/n.ipynb\n"
     (value,) = got.of("execute_result")
     assert value["content"]["data"]["text/plain"] == "'/home/sandbox'"
 
