@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
-from typing import Any, Self, TypeVar
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, BinaryIO, Self, TypeVar
 
 from ..engines.base import FileInfo
 from ..settings import Settings
@@ -129,7 +129,7 @@ class AsyncSandbox:
         """Interrupt the running cell."""
         await self._session.interrupt()
 
-    async def upload(self, name: str, data: bytes) -> str:
+    async def upload(self, name: str, data: bytes | BinaryIO) -> str:
         """Put a file into ``attachments/``; return its path below ``/home/sandbox``.
 
         Raises
@@ -137,10 +137,21 @@ class AsyncSandbox:
         ValueError
             It was left out: too large, or no usable name.
         """
-        done = await self._session.upload([(name, data)])
-        if name in done.skipped:
-            raise ValueError(f"{name!r} was not uploaded: {done.skipped[name]}")
-        return done.paths[name]
+        return (await self.upload_many({name: data}))[name]
+
+    async def upload_many(self, files: Mapping[str, bytes | BinaryIO]) -> dict[str, str]:
+        """Put files into ``attachments/`` as one step; return each one's path below ``/home/sandbox``.
+
+        Raises
+        ------
+        ValueError
+            Some were left out: too large, or no usable name. The others are there.
+        """
+        done = await self._session.upload(files.items())
+        if done.skipped:
+            left = "; ".join(f"{name!r}: {why}" for name, why in done.skipped.items())
+            raise ValueError(f"Not uploaded: {left}")
+        return done.paths
 
     async def recompute(self, name: str) -> Execution:
         """Make a lost variable again, as the next cell: run the cells that made it once more.
@@ -241,9 +252,13 @@ class Sandbox:
         """Interrupt the cell that another thread runs."""
         self._wait(self._inner.interrupt())
 
-    def upload(self, name: str, data: bytes) -> str:
+    def upload(self, name: str, data: bytes | BinaryIO) -> str:
         """Put a file into ``attachments/``; see `AsyncSandbox.upload`."""
         return self._wait(self._inner.upload(name, data))
+
+    def upload_many(self, files: Mapping[str, bytes | BinaryIO]) -> dict[str, str]:
+        """Put files into ``attachments/`` as one step; see `AsyncSandbox.upload_many`."""
+        return self._wait(self._inner.upload_many(files))
 
     def recompute(self, name: str) -> Execution:
         """Make a lost variable again, as the next cell; see `AsyncSandbox.recompute`."""

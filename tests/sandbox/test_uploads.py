@@ -3,7 +3,7 @@
 import pytest
 
 from dagger_kernel.log import open_log, reader
-from dagger_kernel.sandbox import Attachments, Given, rewind, upload_files
+from dagger_kernel.sandbox import Attachments, Given, Sandbox, rewind, upload_files
 from dagger_kernel.settings import Settings
 
 from .conftest import text_of
@@ -149,3 +149,18 @@ def test_a_stream_past_the_limit_is_left_there(put):
     assert "DAGGER_KERNEL_FILE_BYTES" in done.skipped["endless"]
     assert list(done.paths) == ["fine"]
     assert stream.given <= Settings().file_bytes + 1
+
+
+def test_several_files_from_python_are_one_step(fresh_data_dir, tmp_path):
+    large = tmp_path / "large.bin"
+    large.write_bytes(bytes(range(256)) * (16 << 12))
+    with Sandbox(data_dir=str(fresh_data_dir)) as sandbox, large.open("rb") as stream:
+        paths = sandbox.upload_many({"a.csv": b"1", "large.bin": stream})
+        assert paths == {"a.csv": "attachments/a.csv", "large.bin": "attachments/large.bin"}
+        done = sandbox.run("import os; print(os.path.getsize('attachments/large.bin'))")
+        assert done.logs.stdout == [f"{16 << 20}\n"]
+        assert done.step == 2
+        assert sandbox.download("attachments/large.bin") == large.read_bytes()
+        with pytest.raises(ValueError, match="'..': .* no file name"):
+            sandbox.upload_many({"b.csv": b"1", "..": b"x"})
+        assert sandbox.download("attachments/b.csv") == b"1"
