@@ -19,5 +19,7 @@ def prime() -> None:
     for name in ("deep", "memory", "reducers", "trial", "ambient.shell"):
         import_module(f"{__name__}.{name}")
     from .ambient.shell import prime as prime_shell
+    from .modules import library_roots
 
     prime_shell()
+    library_roots()

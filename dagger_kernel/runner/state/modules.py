@@ -7,6 +7,7 @@ by importing it again would break all three.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import itertools
 import os
@@ -36,6 +37,7 @@ _MADE_IN_C = re.compile(r"_cython_\d")
 """Where Cython keeps the types its extensions share: no import made them, none is the user's."""
 
 
+@functools.cache
 def library_roots() -> tuple[str, ...]:
     """Directories whose modules come with the environment."""
     paths = sysconfig.get_paths()

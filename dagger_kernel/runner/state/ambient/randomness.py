@@ -43,7 +43,8 @@ class NumpyRandom(Provider):
 
     def seed(self, seed: bytes) -> None:
         random = sys.modules["numpy.random"]
-        random.seed([_number(seed, "numpy") >> shift & 0xFFFFFFFF for shift in (0, 32, 64, 96)])
+        number = _number(seed, "numpy")
+        random.seed([number >> shift & 0xFFFFFFFF for shift in (0, 32, 64, 96)])
         self._base: Any = self._plain(random.get_state())
 
     @staticmethod

@@ -205,6 +205,8 @@ def rebuild_class(
         kind: Any = meta or type(bases[0])
         make = type.__new__ if issubclass(kind, type) and meta is not None else kind.__new__
         cls: type = make(kind, name, bases, dict(content))
+        if kind.__module__ == "_ctypes":
+            kind.__init__(cls, name, bases, dict(content))  # since 3.13 the layout is made here
     finally:
         for base, hook in changed:
             type.__setattr__(base, "__init_subclass__", hook)

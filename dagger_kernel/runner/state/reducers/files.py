@@ -194,20 +194,24 @@ def rebuild_closed(kind: str, name: Any, mode: Any, text: Any) -> Any:
 @reduces("tempfile._TemporaryFileWrapper")
 def reduce_temporary(_pickler: StatePickler, value: Any) -> Any:
     """Save a named temporary file; it is not removed when this process ends."""
-    value._closer.delete = False
-    if hasattr(value._closer, "close_called"):
-        value._closer.close_called = True
-    finalizer = getattr(value._closer, "__del__", None)
-    del finalizer
-    return (rebuild_temporary, (value.file, value.name, value.delete))
+    closer = value._closer
+    # Since 3.12 the closer alone knows; what it knew is kept, as it may be asked twice.
+    delete = vars(value).get("delete", vars(closer).setdefault("_delete", closer.delete))
+    closer.delete = False
+    if hasattr(closer, "close_called"):
+        closer.close_called = True
+    options: tuple[Any, ...] = (delete,)
+    if hasattr(closer, "delete_on_close"):
+        options += (closer.delete_on_close,)
+    return (rebuild_temporary, (value.file, value.name, *options))
 
 
 @rebuilder
-def rebuild_temporary(file: Any, name: str, delete: bool) -> Any:
+def rebuild_temporary(file: Any, name: str, *options: bool) -> Any:
     """Make a named temporary file."""
     if type(file) is LostObject:
         return file
-    return tempfile._TemporaryFileWrapper(file, name, delete)
+    return tempfile._TemporaryFileWrapper(file, name, *options)
 
 
 @reduces("tempfile.TemporaryDirectory")

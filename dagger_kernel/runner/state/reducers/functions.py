@@ -15,7 +15,7 @@ from importlib.util import MAGIC_NUMBER
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CannotPersistError
-from ..pickler import EXACT, find_importable, rebuild_node, reduces
+from ..pickler import EXACT, find_importable, rebuild_global, rebuild_node, reduces
 from ..rebuild import current_loader, rebuilder
 
 if TYPE_CHECKING:
@@ -49,7 +49,11 @@ def reduce_function(pickler: StatePickler, function: types.FunctionType) -> Any:
     registry = pickler.registry
     name = importable_name(function, registry)
     if name is not None:
-        return pickler.by_name(function, *name)
+        by_name = pickler.by_name(function, *name)
+        if function.__name__ != name[1].rpartition(".")[2]:
+            # Renamed by its own library, as `functools.total_ordering` does.
+            return (rebuild_renamed, (*name, function.__name__))
+        return by_name
     key = registry.function_key(function)
     if key is not None and key not in pickler.inline:
         pickler.references.add(key)
@@ -138,6 +142,14 @@ def load_code(data: bytes) -> types.CodeType:
         raise ValueError("it was compiled by another version of Python")
     code: types.CodeType = marshal.loads(data[len(MAGIC_NUMBER) :])  # noqa: S302
     return code
+
+
+@rebuilder
+def rebuild_renamed(module: str, path: str, name: str) -> Any:
+    """Import a function and call it what it was called."""
+    function = rebuild_global(module, path)
+    function.__name__ = name
+    return function
 
 
 @rebuilder

@@ -74,6 +74,8 @@ def made_by_statement(cls: type) -> bool:
     base = cls.__base__
     if base is None or not cls.__flags__ & (1 << 9):  # Py_TPFLAGS_HEAPTYPE
         return False
+    if cls.__module__ == "_ctypes":  # since 3.13 its metaclasses look like a statement's
+        return False
     slots = sum(
         isinstance(value, types.MemberDescriptorType) and value.__objclass__ is cls
         for value in vars(cls).values()
