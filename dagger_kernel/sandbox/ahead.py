@@ -34,11 +34,15 @@ class Ahead:
 
     async def settle(self) -> None:
         """Do it no more; wait for what was begun."""
+        self._cancel()
+        if self._task is not None:
+            await asyncio.shield(self._task)
+            self._cancel()  # it may have asked for more
+
+    def _cancel(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._task is not None:
-            await asyncio.shield(self._task)
 
     def _start(self) -> None:
         self._timer = None

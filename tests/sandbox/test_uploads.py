@@ -1,9 +1,12 @@
 """Uploads: what they cost, what is there already, what follows a rewind."""
 
+import asyncio
+
 import pytest
 
 from dagger_kernel.log import open_log, reader
 from dagger_kernel.sandbox import Attachments, Given, Sandbox, rewind, upload_files
+from dagger_kernel.sandbox.ahead import SETTLE_SECONDS, Ahead
 from dagger_kernel.settings import Settings
 
 from .conftest import text_of
@@ -164,3 +167,25 @@ def test_several_files_from_python_are_one_step(fresh_data_dir, tmp_path):
         with pytest.raises(ValueError, match="'..': .* no file name"):
             sandbox.upload_many({"b.csv": b"1", "..": b"x"})
         assert sandbox.download("attachments/b.csv") == b"1"
+
+
+async def test_what_is_done_soon_is_done_once_and_can_be_settled():
+    done = []
+
+    async def work():
+        done.append(len(done))
+        if len(done) < 3:
+            ahead.soon()
+
+    ahead = Ahead(work)
+    for _ in range(5):
+        ahead.soon()
+    await asyncio.sleep(1.5 * SETTLE_SECONDS)
+    assert done == [0]
+    await ahead.settle()
+    await asyncio.sleep(1.5 * SETTLE_SECONDS)
+    assert done == [0]
+    ahead.soon()
+    async with asyncio.timeout(20):
+        while len(done) < 3:
+            await asyncio.sleep(0.05)
