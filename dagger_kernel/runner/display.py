@@ -127,7 +127,8 @@ class ResultHook(DisplayHook):
         ``__`` and ``___`` only where they are known: see `history`.
         """
         names = self.shell.user_ns
-        if not self.cache_size or result is names.get("_oh"):
+        results = self.shell.history_manager.output_hist  # user code may have dropped its names
+        if not self.cache_size or result is results:
             return
         older = [name for name in ("_", "__", "___") if name in names]
         ours = all(names[name] is getattr(self, name) for name in older)
@@ -142,7 +143,7 @@ class ResultHook(DisplayHook):
                     names[name] = value
         if self.do_full_cache:
             names[f"_{self.prompt_count}"] = result
-            dict.__setitem__(names["_oh"], self.prompt_count, result)
+            dict.__setitem__(results, self.prompt_count, result)
 
     def finish_displayhook(self) -> None:
         """Send the result."""

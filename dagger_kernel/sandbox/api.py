@@ -21,7 +21,7 @@ from ..engines.base import FileInfo
 from ..settings import Settings
 from ..steps import Language, Limits
 from .cell import Cell
-from .execution import Execution, Streaming
+from .execution import Execution, ExecutionError, Rich, Streaming
 from .session import SandboxSession
 
 T = TypeVar("T")
@@ -68,7 +68,8 @@ class AsyncSandbox:
         language: str = "python",
         on_stdout: OnText | None = None,
         on_stderr: OnText | None = None,
-        on_result: Callable[[dict[str, Any]], None] | None = None,
+        on_result: Callable[[Rich], None] | None = None,
+        on_error: Callable[[ExecutionError], None] | None = None,
         stdin: Callable[[str], str] | None = None,
         limits: Limits | None = None,
         env: dict[str, str] | None = None,
@@ -77,7 +78,7 @@ class AsyncSandbox:
 
         Parameters
         ----------
-        on_stdout, on_stderr, on_result
+        on_stdout, on_stderr, on_result, on_error
             Called while the cell runs.
         stdin
             Answers ``input()``; None: the cell's question fails.
@@ -101,7 +102,7 @@ class AsyncSandbox:
             limits=limits,
             env=env or {},
         )
-        listener = Streaming(on_stdout, on_stderr, on_result, stdin)
+        listener = Streaming(on_stdout, on_stderr, on_result, on_error, stdin)
         return Execution.of(await self._session.run(cell, listener))
 
     def secret(self, name: str, value: str | None = None) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from .cell import CellResult, ExportedFile
@@ -108,6 +109,16 @@ class Execution:
                 return None if text is None else str(text)
         return None
 
+    def to_json(self) -> str:
+        """Return what a model is shown of the cell: results, logs and error as a JSON text."""
+        results = [
+            {SHORT_NAMES.get(mime, mime): value for mime, value in item.data.items()}
+            | {"is_main_result": item.is_main_result}
+            for item in self.results
+        ]
+        shown = {"results": results, "logs": asdict(self.logs)}
+        return json.dumps(shown | {"error": asdict(self.error) if self.error else None})
+
     @classmethod
     def of(cls, done: CellResult) -> Self:
         """Return the execution of a finished cell."""
@@ -117,8 +128,7 @@ class Execution:
             if kind == "stream":
                 (logs.stderr if output["name"] == "stderr" else logs.stdout).append(output["text"])
             elif kind == "error":
-                trace = "\n".join(output.get("traceback") or [])
-                error = ExecutionError(output["ename"], output["evalue"], trace)
+                error = _error(output)
             else:
                 results.append(Rich(output["data"], kind == "execute_result"))
         return cls(
@@ -136,6 +146,11 @@ class Execution:
         )
 
 
+def _error(output: dict[str, Any]) -> ExecutionError:
+    trace = "\n".join(output.get("traceback") or [])
+    return ExecutionError(str(output.get("ename")), str(output.get("evalue")), trace)
+
+
 class Streaming:
     """A `StepListener` that calls back while the cell runs."""
 
@@ -143,11 +158,12 @@ class Streaming:
         self,
         on_stdout: Callable[[str], None] | None,
         on_stderr: Callable[[str], None] | None,
-        on_result: Callable[[dict[str, Any]], None] | None,
+        on_result: Callable[[Rich], None] | None,
+        on_error: Callable[[ExecutionError], None] | None,
         stdin: Callable[[str], str] | None,
     ) -> None:
         self._text = {"stdout": on_stdout, "stderr": on_stderr}
-        self._on_result = on_result
+        self._on_result, self._on_error = on_result, on_error
         self._stdin = stdin
 
     def event(self, head: dict[str, Any], body: bytes) -> None:
@@ -157,7 +173,9 @@ class Streaming:
             if callback is not None:
                 callback(head.get("text", ""))
         elif head["type"] in ("display", "result") and self._on_result is not None:
-            self._on_result(head.get("data", {}))
+            self._on_result(Rich(head.get("data", {}), head["type"] == "result"))
+        elif head["type"] == "error" and self._on_error is not None:
+            self._on_error(_error(head))
 
     async def input(self, prompt: str, password: bool) -> str:
         """Ask the callback, in a worker thread: it may block."""
