@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ..engines.base import Outcome
+from ..engines.base import Outcome, Progress
 from ..errors import DaggerKernelError
 from ..steps import Language, Limits, Result, Step
 
@@ -120,3 +120,18 @@ class CellResult:
     outcome: Outcome
     drift: list[str]
     files: list[ExportedFile]
+
+
+def tell_beside(listener: StepListener, text: str) -> None:
+    """Tell the user something that is no part of the cell's output in the log."""
+    head = {"type": "stream", "name": "stderr", "text": f"[dagger_kernel] {text}\n"}
+    listener.event(head, b"")
+
+
+def progress_to(listener: StepListener) -> Progress:
+    """Return what shows a listener the state of long work."""
+
+    def progress(text: str) -> None:
+        listener.event({"type": "progress", "text": text}, b"")
+
+    return progress

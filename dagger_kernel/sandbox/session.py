@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import getpass
-import uuid
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-from ..engines.base import FileInfo, Outcome, Progress, Room, no_progress
-from ..errors import (
-    DaggerKernelError,
-    EngineError,
-    LinkError,
-    SandboxDisabledError,
-    SettingError,
-    SkillError,
-)
+from ..engines.base import FileInfo, Progress, no_progress
+from ..errors import SandboxDisabledError, SkillError
 from ..log import LogStore
-from ..settings import Settings, maximum_limits
-from ..steps import Kind, Limits, Result, Status, Step, child_key, content_nonce, fresh_nonce
+from ..settings import Settings
+from ..steps import Result, Status, Step, child_key, content_nonce, fresh_nonce
 from .beside import Beside
-from .cell import Cell, CellResult, SilentListener, StepListener
-from .chains import cell_request, repeats
+from .cell import Cell, CellResult, SilentListener, StepListener, progress_to, tell_beside
 from .history import fork, rewind
 from .intake import Intake
 from .logbook import Logbook
-from .reuse import content_of, files_of, may_share, outcome_of, take_recorded, tell
+from .reuse import content_of, may_share
 from .rooms import Rooms
-from .running import RunningStep
+from .runs import Runs
 from .secrets import Secrets
 from .skills import Skill
 from .tip import Tip
@@ -53,7 +43,6 @@ class SandboxSession:
     ) -> None:
         self.settings = settings
         self.id = sandbox_id
-        self.number = 0
         self._logbook = logbook
         self._log = log
         self._secrets = Secrets()
@@ -62,8 +51,7 @@ class SandboxSession:
         self._rooms = Rooms(settings, log.blobs, self._tip, sandbox_id)
         self._intake = Intake(settings, logbook, log, self._tip, sandbox_id)
         self.beside: Beside | None = None
-        self._room: Room | None = None
-        self._starting = self._interrupt_due = False
+        self._runs = Runs(settings, logbook, log, sandbox_id, self._tip, self._rooms, self._secrets)
 
     @classmethod
     async def open(
@@ -89,7 +77,7 @@ class SandboxSession:
                 row = await logbook.call(log.create_sandbox, owner, notebook)
             session = cls(settings, logbook, log, row.id)
             await session._tip.load()
-            session.number = await logbook.call(log.start_session, row.id)
+            session._runs.session = await logbook.call(log.start_session, row.id)
         except BaseException:
             await logbook.close()
             raise
@@ -123,7 +111,7 @@ class SandboxSession:
         if not self.settings.enabled:
             raise SandboxDisabledError
         cell = replace(cell, env=self._secrets.environment(cell.env))
-        self._limits(cell)  # what cannot be used is told before anything waits
+        self._runs.limits(cell)  # what cannot be used is told before anything waits
         progress = progress_to(listener)
         async with self._turn.sandbox(progress):
             engine = await self._turn.interruptible(self._rooms.engine())
@@ -135,169 +123,16 @@ class SandboxSession:
                 if self.settings.reuse == "shared" and may_share(cell):
                     await self._turn.interruptible(self._rooms.prepare(progress))
                     nonce = content_nonce(
-                        content_of(cell, self._limits(cell).to_json(), self.settings)
+                        content_of(cell, self._runs.limits(cell).to_json(), self.settings)
                     )
-                    if (done := await self._reuse(cell, nonce, listener)) is not None:
+                    if (done := await self._runs.reuse(cell, nonce, listener)) is not None:
                         return done
                 room = await self._turn.interruptible(self._rooms.take(progress, nonce))
-                self._starting, self._interrupt_due = True, False
-                try:
-                    return await self._run_in(room, cell, listener)
-                finally:
-                    self._starting = False
-
-    async def _reuse(self, cell: Cell, nonce: str, listener: StepListener) -> CellResult | None:
-        """Take the result of an equal cell on an equal state, if the log has one."""
-        base = self._rooms.base
-        assert base is not None
-        step = self._new_step(cell, self._tip.key(base), nonce)
-        found = await self._logbook.call(take_recorded, self._log, step)
-        if found is None:
-            return None
-        step, result = found
-        self._tip.advance(step, result)
-        tell(result, listener)
-        files = await self._logbook.call(files_of, self._log, result)
-        outcome = outcome_of(result)
-        return CellResult(step=step, result=result, outcome=outcome, drift=[], files=files)
-
-    def _limits(self, cell: Cell) -> Limits:
-        limits = cell.limits or self.settings.limits
-        if (name := limits.unusable()) is not None:
-            raise SettingError(name, getattr(limits, name), "more than zero")
-        return limits.capped(maximum_limits())
-
-    async def _run_in(self, room: Room, cell: Cell, listener: StepListener) -> CellResult:
-        drift, self._tip.drift.lines = self._tip.drift.lines, []
-        count = cell.execution_count if cell.store_history else None
-        running = RunningStep(listener, count, self._secrets.mask)
-        step = self._new_step(cell, room.parent_key, room.nonce)
-        running.tell_capped(cell.limits, step.limits)
-        try:
-            if not cell.silent:
-                step = await self._logbook.call(self._log.append, step)
-            outcome = running.outcome(await self._deliver(room, step, cell, running))
-        except (EngineError, LinkError) as error:
-            await room.close()
-            if not cell.silent:
-                await self._record_loss(step, running, error)
-            raise
-        except BaseException:
-            await room.close()
-            raise
-        if cell.silent:
-            await room.discard()
-            self._rooms.stand_by()
-            result = running.result(step, outcome, [])
-            return CellResult(step=None, result=result, outcome=outcome, drift=drift, files=[])
-        try:
-            running.tell_refused(outcome.usage.get("hosts", {}))
-            files, exported = await self._logbook.call(running.store_files, self._log.blobs)
-            repeatable = repeats(outcome.status, outcome.usage)
-            later = repeatable and not cell.skill
-            layer = None if later else await self._keep_layer(room, step, running, repeatable)
-            result = running.result(step, outcome, files, layer)
-            result = await self._logbook.call(self._log.finish, result)
-        except BaseException:
-            # The log cannot take the result, so the step has no effect; its room gives its space back.
-            await room.close()
-            raise
-        self._tip.advance(step, result)
-        if later:
-            self._rooms.commit_later(room, step.key)
-        else:
-            self._rooms.stand_by()
-        return CellResult(step=step, result=result, outcome=outcome, drift=drift, files=exported)
-
-    async def _deliver(self, room: Room, step: Step, cell: Cell, running: RunningStep) -> Outcome:
-        request = cell_request(step) | {
-            "silent": cell.silent,
-            "user_expressions": cell.user_expressions,
-            "env": cell.env,
-        }
-        self._room = room
-        running_step = asyncio.ensure_future(room.run(request, running))
-        await asyncio.sleep(0)  # the step is on its way now
-        try:
-            if self._interrupt_due:
-                await room.interrupt()
-            return await running_step
-        finally:
-            self._room = None
-
-    def _new_step(self, cell: Cell, parent_key: str, nonce: str) -> Step:
-        base = self._rooms.base
-        assert base is not None
-        payload: dict[str, Any] = {
-            "execution_count": cell.execution_count,
-            "store_history": cell.store_history,
-            "allow_stdin": cell.allow_stdin,
-            "session": cell.session or self.number,
-            "exclude": self.settings.export_exclude.split(),
-        }
-        if self.settings.recompute:
-            payload["recompute"] = True
-        if cell.cell_id:
-            payload["cell_id"] = cell.cell_id
-        if cell.skill:
-            payload["skill"] = cell.skill
-        if cell.env:
-            payload["secrets"] = sorted(cell.env)
-        return Step(
-            id=uuid.uuid4().hex,
-            sandbox_id=self.id,
-            seq=0,
-            parent_id=self._tip.step.id if self._tip.step else None,
-            kind=Kind.CELL,
-            language=cell.language,
-            source=cell.source,
-            payload=payload,
-            limits=self._limits(cell),
-            nonce=nonce,
-            base_digest=base.digest,
-            runner_digest=base.runner_digest,
-            engine=self._rooms.engine_name,
-            key=child_key(parent_key, nonce),
-        )
-
-    async def _keep_layer(
-        self, room: Room, step: Step, running: RunningStep, repeatable: bool
-    ) -> str | None:
-        """Store the layer difference of a step that a replay cannot or should not repeat; return its digest.
-
-        None: it is larger than the setting ``layer_bytes``; then a step that cannot be repeated keeps no
-        effect.
-        """
-        engine = await self._rooms.engine()
-        await room.commit(step.key)
-        archive = await engine.export_layer(step.key, self.settings.layer_bytes)
-        if archive is None and repeatable:
-            return None
-        if archive is None:
-            await engine.evict([step.key])
-            running.tell(
-                f"What this cell changed is more than {self.settings.layer_bytes} bytes "
-                "(DAGGER_KERNEL_LAYER_BYTES) and cannot be repeated: variables and files are as before it."
-            )
-            return None
-        return await self._logbook.call(self._log.blobs.put, archive)
-
-    async def _record_loss(
-        self, step: Step, running: RunningStep, error: DaggerKernelError
-    ) -> None:
-        """Log that a step may have run but told no result: it has no effect."""
-        running.outputs.take({"type": "error", **error.as_error_content()})
-        lost = running.result(step, Outcome(status=Status.LOST, reason="engine"), [])
-        self._tip.advance(step, await self._logbook.call(self._log.finish, lost))
-        self._rooms.stand_by()
+                return await self._runs.run(room, cell, listener)
 
     async def interrupt(self) -> None:
         """Interrupt what runs: the cell, or the queue, base build or replay before it. Idle: nothing."""
-        if self._room is not None:
-            await self._room.interrupt()
-        elif self._starting:
-            self._interrupt_due = True  # while the step is being logged
-        else:
+        if not await self._runs.interrupt():
             self._turn.interrupt()
 
     async def ask(self, kind: str, content: dict[str, Any]) -> dict[str, Any]:
@@ -314,9 +149,7 @@ class SandboxSession:
 
     async def send_comm(self, message: dict[str, Any], buffers: list[bytes]) -> None:
         """Hand a comm message to the running cell; dropped when none runs."""
-        if self._room is not None:
-            sized = b"".join(len(b).to_bytes(4, "big") + b for b in buffers)
-            await self._room.send_comm({**message, "buffers": len(buffers)}, sized)
+        await self._runs.send_comm(message, buffers)
 
     async def upload(
         self, files: Iterable[Given | tuple[str, bytes | BinaryIO]], *, reuse_equal: bool = False
@@ -358,14 +191,14 @@ class SandboxSession:
         key = child_key(self._tip.key(base), nonce)
         known = await self._logbook.call(self._log.find, key)
         if known is not None and known[1] is not None and known[1].status == Status.OK:
-            if await self._reuse(cell, nonce, SilentListener()) is not None:
+            if await self._runs.reuse(cell, nonce, SilentListener()) is not None:
                 return
         elif known is not None:
             nonce = fresh_nonce()  # it failed there; an engine may have that state under its key
         progress = progress_to(listener)
         progress(f"installing what the skill {skill.name} requires")
         room = await self._rooms.take(progress, nonce)
-        done = await self._run_in(room, cell, SilentListener())
+        done = await self._runs.run(room, cell, SilentListener())
         progress("")
         if done.outcome.status != Status.OK:
             told = f"What the skill {skill.name} requires could not be installed"
@@ -480,21 +313,6 @@ class SandboxSession:
         self._turn.interrupt()
         await self._rooms.close()
         await self._logbook.close()
-
-
-def tell_beside(listener: StepListener, text: str) -> None:
-    """Tell the user something that is no part of the cell's output in the log."""
-    head = {"type": "stream", "name": "stderr", "text": f"[dagger_kernel] {text}\n"}
-    listener.event(head, b"")
-
-
-def progress_to(listener: StepListener) -> Progress:
-    """Return what shows a listener the state of long work."""
-
-    def progress(text: str) -> None:
-        listener.event({"type": "progress", "text": text}, b"")
-
-    return progress
 
 
 async def run_source(

@@ -218,7 +218,7 @@ async def test_an_interrupt_while_the_step_is_logged_reaches_the_cell(session):
 
     session._log.append = slow_append
     running = asyncio.create_task(run_source(session, "import time; time.sleep(600)"))
-    while not session._starting:
+    while not session._runs._starting:
         await asyncio.sleep(0.01)
     await session.interrupt()
     done = await asyncio.wait_for(running, 60)
