@@ -5,8 +5,8 @@
     python -m benchmarks.soak --kernels 20 --minutes 30 --seed 1
 
 Each kernel is a session with a sandbox of its own in this process; all share one data directory, one log and
-the engine's places. The promise of ``tests/faults/injector.py`` is checked after every turn. Prints the figures as JSON; the
-exit code is 1 when a step was lost or doubled.
+the engine's places. The promise of ``tests/faults/injector.py`` is checked after every turn. Prints the figures as JSON, and
+one line that says how it went; the exit code is 1 when a step was lost or doubled, or memory or descriptors grew.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ import contextlib
 import json
 import os
 import random
+import statistics
 import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -69,8 +71,8 @@ async def kernel(
                 await trial.turn(fault)
             problems = trial.session._log.verify(trial.id)
             broken += problems
-        except AssertionError as error:
-            broken.append(f"kernel {number}: {error}")
+        except Exception as error:
+            broken.append(f"kernel {number}: {type(error).__name__}: {error}")
         finally:
             totals["faults"] += trial.faults
             totals["errors"] += trial.errors
@@ -87,7 +89,25 @@ async def watch(until: float, every: float, seen: list[dict[str, float]]) -> Non
         await asyncio.sleep(every)
 
 
-async def soak(arguments: argparse.Namespace, data_dir: Path) -> dict[str, object]:
+def growth(seen: list[dict[str, float]]) -> dict[str, dict[str, float | bool]]:
+    """Compare the second quarter of a run (the first warms up) with the last."""
+    quarter = max(1, len(seen) // 4)
+    found = {}
+    for name in ("rss_mib", "descriptors", "children"):
+        before, after = (
+            statistics.median(figure[name] for figure in part)
+            for part in (seen[quarter : 2 * quarter] or seen, seen[-quarter:])
+        )
+        # A run of minutes still fills caches of the allocator; half an hour must not grow.
+        found[name] = {
+            "second_quarter": before,
+            "last_quarter": after,
+            "flat": after <= before * 1.1 + 4,
+        }
+    return found
+
+
+async def soak(arguments: argparse.Namespace, data_dir: Path) -> dict[str, Any]:
     """Run it and return the figures."""
     until = time.monotonic() + 60 * arguments.minutes
     totals: dict[str, Counter] = {name: Counter() for name in ("faults", "errors", "acknowledged")}
@@ -107,6 +127,7 @@ async def soak(arguments: argparse.Namespace, data_dir: Path) -> dict[str, objec
         "faults": dict(totals["faults"]),
         "errors": dict(totals["errors"]),
         "lost_or_doubled": broken,
+        "growth": growth(seen),
         "figures": seen,
         "at_the_end": figures(),
     }
@@ -132,7 +153,22 @@ def main() -> int:
         Settings.load(data_dir=str(data_dir))
         result = asyncio.run(soak(arguments, data_dir))
     print(json.dumps(result, indent=2))
-    return 1 if result["lost_or_doubled"] else 0
+    lost = len(result["lost_or_doubled"])
+    # Shorter runs still warm up in their second quarter.
+    told = arguments.minutes >= 10
+    grown = [name for name, item in result["growth"].items() if told and not item["flat"]]
+    print(
+        f"{result['acknowledged']} steps acknowledged in {result['turns']} turns, "
+        f"{result['turns'] - result['faults'].get('none', 0)} of them with a fault; {lost} lost or doubled; "
+        + (
+            f"grew: {', '.join(grown)}"
+            if grown
+            else "memory, descriptors and children flat"
+            if told
+            else "too short to tell growth"
+        )
+    )
+    return 1 if lost or grown else 0
 
 
 if __name__ == "__main__":

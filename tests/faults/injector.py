@@ -121,6 +121,12 @@ class Trial:
         for path in self.some_layers():
             shutil.rmtree(path, ignore_errors=True)
 
+    def empty_layers(self):
+        """As ``rm -rf`` does: the state first, the directory last, while a room may be opening on it."""
+        for path in self.some_layers():
+            shutil.rmtree(path / "fs" / ".dk", ignore_errors=True)
+            shutil.rmtree(path, ignore_errors=True)
+
     def delete_layer_content(self):
         for path in self.some_layers():
             shutil.rmtree(path / "fs", ignore_errors=True)
@@ -187,6 +193,7 @@ class Trial:
             "kill_zygote",
             "kill_rooms",
             "delete_layers",
+            "empty_layers",
             "delete_layer_content",
             "damage_layer_record",
         ):
@@ -232,7 +239,10 @@ class Trial:
     async def look(self, fault=""):
         """Compare variables, file and log with what was acknowledged."""
         listener = Listener()
-        await run_source(self.session, CHECK, listener)
+        done = await run_source(self.session, CHECK, listener)
+        assert done.result.status == "ok", (
+            f"{fault}: looking ended with {done.result.status} {done.result.reason}: {done.result.outputs}"
+        )
         shown, kept = ([int(n) for n in line.split()] for line in listener.text.split("\n")[:2])
         steps = await self.session.steps()
         assert [step.seq for step, _ in steps] == list(range(1, len(steps) + 1)), fault
@@ -272,7 +282,7 @@ class Trial:
 
 FAULTS = (
     "none", "reopen", "kill_zygote", "kill_zygote_running", "kill_rooms", "kill_rooms_running", "break_link_running",
-    "interrupt_running", "delete_layers", "delete_layer_content", "damage_layer_record", "full_at_room", "full_at_commit",
+    "interrupt_running", "delete_layers", "empty_layers", "delete_layer_content", "damage_layer_record", "full_at_room", "full_at_commit",
     "full_at_squash", "full_at_rename", "full_at_blob", "full_at_append", "full_at_finish", "clock_jump",
 )  # fmt: skip
 

@@ -6,8 +6,13 @@ In a module of its own: what is switched off is off for every engine of this pro
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
+
+from dagger_kernel.engines.local.room import LocalRoom
+from dagger_kernel.sandbox.masking import Mask
+from dagger_kernel.sandbox.secrets import Secrets
 
 ROOT = pytest.mark.skipif(
     os.geteuid() != 0, reason="only root's rooms have root's file permissions"
@@ -85,3 +90,38 @@ def test_with_a_writable_root_rooms_share_files(weakened):
 def test_without_a_bound_on_process_numbers_there_is_the_machines(weakened):
     bare = weakened(zygote__enter="def _limit_processes(*_): pass")
     assert int(bare("open('/proc/sys/kernel/pid_max').read()")) > 4096
+
+
+SECRET = "tok-5up3r/s3cr3t+w0rd"
+
+
+def test_without_the_mask_a_secret_is_told_and_logged(sandboxes, monkeypatch):
+    monkeypatch.setattr(Secrets, "mask", property(lambda _self: Mask([])))
+    sandbox = sandboxes()
+    sandbox.secret("API_KEY", SECRET)
+    done = sandbox.run("import os; print(os.environ['API_KEY'])")
+    assert "".join(done.logs.stdout) == SECRET + "\n"
+    sandbox.close()
+    assert any(
+        SECRET.encode() in path.read_bytes() for path in sandboxes.data_dir.glob("log.sqlite*")
+    )
+
+
+def test_without_withholding_a_secret_is_in_the_layer(weakened, fresh_data_dir):
+    bare = weakened(state__withheld="Withheld.found_in = lambda *_: ''")
+    bare.sandbox.secret("API_KEY", SECRET)
+    bare.run("import os; key = os.environ['API_KEY']")
+    bare.run("pass")
+    layers = [path for path in (fresh_data_dir / "layers").rglob("*") if path.is_file()]
+    assert any(SECRET.encode() in path.read_bytes() for path in layers)
+
+
+def test_without_looking_at_its_ground_a_room_shows_an_older_state(sandboxes, monkeypatch):
+    monkeypatch.setattr(LocalRoom, "_stands", lambda _self: True)
+    sandbox = sandboxes()
+    for number in (1, 2):
+        sandbox.run(f"x = {number}")
+    rooms = sandbox._inner._session._rooms
+    sandbox._wait(rooms.waiting())
+    shutil.rmtree(sandboxes.data_dir / "layers" / sandbox._inner._session._tip.chain[-1].key[:20])
+    assert "".join(sandbox.run("print(x)").logs.stdout) != "2\n"

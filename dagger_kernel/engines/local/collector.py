@@ -28,8 +28,10 @@ class Freed:
 @dataclass(frozen=True, slots=True)
 class _Record:
     name: str
+    key: str
     lowers: tuple[str, ...]
     used: float
+    settled: bool
 
 
 class LayerCollector:
@@ -73,8 +75,11 @@ class LayerCollector:
                 continue
             found[name] = f"Layer {name} was altered on the disk"
         for record in self._records():
-            missing = [n for n in record.lowers if not (self._store.root / n / "fs").is_dir()]
-            if missing and record.name not in found:
+            if record.name in found:
+                continue
+            if any(name in found for name in record.lowers):
+                found[record.name] = f"Layer {record.name} stands on one that was altered"
+            elif self._store.get(record.key) is None and record.settled:
                 found[record.name] = f"Layer {record.name} stands on layers that are gone"
         with self._store.leases.gate(collecting=True):
             used = self._store.used()
@@ -108,9 +113,11 @@ class LayerCollector:
         found = []
         for name in self._names():
             path = self._store.root / name / RECORD
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-                lowers = tuple(map(str, json.loads(path.read_bytes())["lowers"]))
-                found.append(_Record(name, lowers, os.stat(path).st_mtime))
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+                data = json.loads(path.read_bytes())
+                lowers, key = tuple(map(str, data["lowers"])), str(data["key"])
+                settled = (path.parent / SETTLED).exists()
+                found.append(_Record(name, key, lowers, os.stat(path).st_mtime, settled))
         return found
 
 

@@ -42,6 +42,10 @@ NAME_DIGITS = 20
 """Hexadecimal digits of a key in a directory name (80 bits): overlay options must stay under one page."""
 
 
+Ground = tuple[tuple[int, int] | None, ...]
+"""What identifies each directory of a state, top first; None for a missing one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Layer:
     """A cached state.
@@ -84,13 +88,15 @@ class LayerStore:
             layer = Layer(
                 data["key"], data["parent"], data["depth"], tuple(data["lowers"]), data["base"]
             )
-        except (OSError, ValueError, KeyError, TypeError):
+            ground = tuple((int(node), int(moment)) for node, moment in data["ground"])
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         settled = data.get("boot") == boot_id() or (self.root / name_of(key) / SETTLED).exists()
         if layer.key != key or not settled:
             return None
-        whole = all((self.root / lower / "fs").is_dir() for lower in layer.lowers)
-        return layer if whole else None
+        # Another directory of the same name is another making of that state: what refers to the bytes of the one
+        # before it (a variable that lies below) does not fit on it.
+        return layer if self.ground(layer) == ground else None
 
     def new_room(self, parent: Layer | None = None) -> str:
         """Make an empty upper and work directory; return their name below the root.
@@ -121,7 +127,7 @@ class LayerStore:
             raise full_or(error) from error
         return name
 
-    def ground(self, layer: Layer) -> tuple[tuple[int, int] | None, ...]:
+    def ground(self, layer: Layer) -> Ground:
         """Return what identifies the directories of a state; None for one that is missing."""
         return tuple(identity(self.root / lower / "fs") for lower in layer.lowers)
 
@@ -140,7 +146,9 @@ class LayerStore:
         layer = Layer(key, parent.key, parent.depth + 1, lowers, parent.base)
         remove(source / "work")
         try:
-            (source / RECORD).write_text(_to_json(layer), "ascii")
+            # Its own place in the list is the room's still.
+            ground = (identity(source / "fs"), *self.ground(parent))
+            (source / RECORD).write_text(_to_json(layer, ground), "ascii")
             self._place(source, target, lambda: self.get(key) is not None)
         except OSError as error:
             raise full_or(error) from error
@@ -253,7 +261,7 @@ class LayerStore:
             layer = replace(layer, lowers=(merged, *rest))
             own = self.root / name_of(layer.key) / RECORD
             fresh = own.with_suffix(f".{secrets.token_hex(4)}")
-            fresh.write_text(_to_json(layer), "ascii")
+            fresh.write_text(_to_json(layer, self.ground(layer)), "ascii")
             os.replace(fresh, own)
             level, size = level + 1, size * FANOUT
         return layer
@@ -275,12 +283,15 @@ async def make_room(store: LayerStore, parent: Layer | None = None) -> str:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a directory from another one of its name; None: there is none."""
+    """Return what tells a directory from another one of its name; None: there is none.
+
+    Its number (which a later one may get again) and the time of its last entry; a layer gets no more.
+    """
     try:
         info = os.stat(path)
     except OSError:
         return None
-    return info.st_dev, info.st_ino
+    return info.st_ino, info.st_mtime_ns
 
 
 @functools.cache
@@ -351,8 +362,8 @@ def is_whiteout(info: os.stat_result) -> bool:
     return stat.S_ISCHR(info.st_mode) and info.st_rdev == 0
 
 
-def _to_json(layer: Layer) -> str:
-    values = {**asdict(layer), "boot": boot_id()}
+def _to_json(layer: Layer, ground: Ground) -> str:
+    values = {**asdict(layer), "boot": boot_id(), "ground": ground}
     return json.dumps({**values, "parent": values.pop("parent_key")})
 
 

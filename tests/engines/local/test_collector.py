@@ -199,6 +199,22 @@ def test_an_altered_layer_is_noticed_and_removed_with_those_on_it(store, how):
     assert LayerCollector(store).damaged() == []
 
 
+def test_a_layer_made_again_is_not_the_ground_of_those_on_the_one_before(store):
+    """What lies above refers to bytes below by name; another making may have other names."""
+    one = grow(store, data=b"first")
+    two = grow(store, one)
+    three = grow(store, two)
+    store.evict([one.key])
+    again = grow(store, data=b"second")
+    assert again.key == one.key
+    assert store.get(two.key) is None
+    assert store.get(three.key) is None
+    new = grow(store, again)
+    assert store.get(new.key) == new
+    assert new.key == two.key
+    assert store.get(three.key) is None
+
+
 def test_one_in_use_stays_and_is_told(store):
     layer = grow(store)
     store.settle()
