@@ -10,6 +10,7 @@ import hashlib
 import inspect
 import itertools
 import json
+import sys
 import types
 
 HIDDEN = {"In", "Out", "get_ipython", "exit", "quit", "open"}
@@ -75,7 +76,11 @@ class Look:
         return "[" + ", ".join(self.at(v) for v in values) + "]"
 
     def pairs(self, mapping):
-        kept = [(k, v) for k, v in mapping if not str(k).rstrip("_").endswith("_time")]
+        kept = [
+            (k, v)
+            for k, v in mapping
+            if not str(k).rstrip("_").endswith("_time") and str(k) != "_cache"
+        ]
         return "{" + ", ".join(f"{self.at(k)}: {self.at(v)}" for k, v in kept) + "}"
 
 
@@ -100,7 +105,7 @@ LIBRARIES = {
     "numpy", "pandas", "polars", "pyarrow", "scipy", "matplotlib", "networkx", "sympy", "sqlite3",
     "duckdb", "sqlalchemy", "decimal", "fractions", "datetime", "zoneinfo", "re", "threading",
     "_thread", "random", "collections", "itertools", "builtins", "string", "asyncio", "_io",
-    "_random", "_contextvars", "contextvars", "functools", "_hashlib", "weakref", "logging", "sklearn",
+    "_random", "_contextvars", "contextvars", "functools", "_hashlib", "weakref", "plotly", "logging", "sklearn",
 }  # fmt: skip
 
 
@@ -171,7 +176,14 @@ SPECIAL = {
     "ClauseElement": lambda _, v: str(v),
     "Context": lambda _, v: repr(v),
     "Random": lambda look, v: look.at(v.getstate()),
-    "RandomState": lambda look, v: look.at(v.get_state()),
+    # What the global one holds before it is seeded depends on the step, and not on the process.
+    "RandomState": lambda look, v: (
+        "" if v is sys.modules["numpy.random"].mtrand._rand else look.at(v.get_state())
+    ),
+    "ABCPolyBase": lambda look, v: look.all([v.coef, v.domain, v.window, v.symbol]),
+    "CallbackRegistry": lambda _, v: "",
+    "BaseFigure": lambda _, v: v.to_json(),
+    "BasePlotlyType": lambda look, v: look.at(v.to_plotly_json()),
     "Generator": lambda look, v: look.at(v.bit_generator.state),
     "TextIOWrapper": lambda _, v: f"{v.name}{v.mode}{v.closed}{v.closed or v.tell()}",
     "StringIO": lambda _, v: f"{v.getvalue()!r}{v.tell()}",
