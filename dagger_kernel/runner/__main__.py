@@ -43,6 +43,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--home", default="/home/sandbox")
     parser.add_argument("--preload", default="", help="libraries to import while idle")
     parser.add_argument("--init", action="store_true", help="this is the init of a pid namespace")
+    parser.add_argument("--alone", action="store_true", help="the pid namespace is this step's")
     options = parser.parse_args(argv)
     link = connect(options.socket) if options.socket else socket.socket(fileno=options.fd)
     if link is None:
@@ -53,6 +54,7 @@ def main(argv: list[str] | None = None) -> int:
         state_dir=options.state_dir,
         home=options.home,
         is_init=options.init,
+        alone=options.alone,
         preload=modules_of(options.preload.split()),
         linger=LINGER_SECONDS if options.socket else 0.0,
     )

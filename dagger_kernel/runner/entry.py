@@ -33,6 +33,7 @@ def serve(
     home: str = "/home/sandbox",
     shell: Any = None,
     is_init: bool = False,
+    alone: bool = False,
     preload: Sequence[str] = (),
     linger: float = 0.0,
 ) -> int:
@@ -50,6 +51,8 @@ def serve(
         What `shell.warm` returned before a fork; None: made here, while idle.
     is_init
         Whether this process is the init of a pid namespace made for this step.
+    alone
+        Whether the pid namespace is this step's although another process is its init, as in a container.
     preload
         Libraries to import while idle, when there is no warm shell.
     linger
@@ -87,7 +90,7 @@ def serve(
         return spawn(run, [link.fileno()])
 
     try:
-        supervisor = Supervisor(link, nonce, start, files, is_init=is_init)
+        supervisor = Supervisor(link, nonce, start, files, alone=alone or is_init)
         code = supervisor.run()
         if code == 0 and linger:
             see_off(supervisor.link, linger)

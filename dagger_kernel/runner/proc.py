@@ -62,11 +62,11 @@ def below(root: int, *, everything: bool) -> list[Process]:
     root
         The process whose descendants are wanted.
     everything
-        Whether all processes one can see are meant: true for the init of a pid namespace.
+        Whether all processes one can see are meant, but for the init: in a pid namespace of the step's own.
     """
     if everything:
         pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
-        found = [process for pid in pids if pid != root and (process := read(pid))]
+        found = [process for pid in pids if pid not in (1, root) and (process := read(pid))]
     else:
         found = _descendants(root)
     return [process for process in found if process.state not in "ZX"]

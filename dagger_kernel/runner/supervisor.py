@@ -48,8 +48,8 @@ class Supervisor:
         Forks a cell process and returns our ends of its sockets and pipes.
     files
         The user's files, seen before any user code ran.
-    is_init
-        Whether this process is the init of a pid namespace of its own.
+    alone
+        Whether all processes that can be seen, but for the init, belong to this step.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class Supervisor:
         start: Callable[[], Child],
         files: Files,
         *,
-        is_init: bool,
+        alone: bool,
     ) -> None:
         self.link = Link(link)
         self.nonce = nonce
         self.start = start
         self.files = files
-        self.is_init = is_init
+        self.alone = alone
         self.state = STANDBY
         self.port: Port | None = None
         self.limits = complete(None)
@@ -172,7 +172,7 @@ class Supervisor:
             return
         self.files.settle()
         self.port.send(step)
-        self.watch = Watch(self.port.child, self.limits, self.verdict, is_init=self.is_init)
+        self.watch = Watch(self.port.child, self.limits, self.verdict, alone=self.alone)
 
     def _ask(self, head: dict[str, Any]) -> None:
         if self.state == STANDBY and self.port is not None:
@@ -239,11 +239,11 @@ class Supervisor:
         if self.watch is not None:
             self.watch.ended()
         cell = self.port.child.pid
-        if [process.pid for process in proc.below(os.getpid(), everything=self.is_init)] == [cell]:
+        if [process.pid for process in proc.below(os.getpid(), everything=self.alone)] == [cell]:
             return
-        proc.let_start(os.getpid(), cell, everything=self.is_init)
+        proc.let_start(os.getpid(), cell, everything=self.alone)
         spared = frozenset([cell])
-        killed = proc.kill_below(os.getpid(), spared, everything=self.is_init)
+        killed = proc.kill_below(os.getpid(), spared, everything=self.alone)
         if killed:
             self.verdict.killed = killed
             names = ", ".join(killed[:8]) + (", ..." if len(killed) > 8 else "")
@@ -295,7 +295,7 @@ class Supervisor:
         self.state = OVER
 
     def _kill_everything(self) -> None:
-        proc.kill_below(os.getpid(), frozenset(), everything=self.is_init)
+        proc.kill_below(os.getpid(), frozenset(), everything=self.alone)
         if self.port is not None:
             self.port.child.wait()
         reaped = proc.reap()

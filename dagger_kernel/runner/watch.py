@@ -21,7 +21,7 @@ GRACE = 2.0
 DEAF = 1.0
 """Seconds after which an interrupt that reached no Python code ends the process."""
 
-BOMB = 500
+BOMB = 250
 """Processes over twice the limit from which on the cell itself is not spared."""
 
 SLACK = 32 << 20
@@ -35,12 +35,12 @@ class Watch:
     """Look at a step while it runs, and act when a limit is passed."""
 
     def __init__(
-        self, child: Child, limits: dict[str, float], verdict: Verdict, *, is_init: bool
+        self, child: Child, limits: dict[str, float], verdict: Verdict, *, alone: bool
     ) -> None:
         self.child = child
         self.limits = limits
         self.verdict = verdict
-        self.is_init = is_init
+        self.alone = alone
         self.begun = time.monotonic()
         self.next_look = self.begun + INTERVAL
         wall = limits["wall_seconds"]
@@ -106,7 +106,7 @@ class Watch:
             self._strike("cpu", now)
 
     def _sample(self) -> None:
-        found = proc.below(os.getpid(), everything=self.is_init)
+        found = proc.below(os.getpid(), everything=self.alone)
         self.reaped += proc.reap(frozenset([self.child.pid]))
         self.cpu = max(self.cpu, sum(p.cpu for p in found) + self.reaped - self._cpu_before)
         count = sum(p.threads for p in found)
@@ -137,11 +137,7 @@ class Watch:
 
     def _overrun(self, reason: str) -> None:
         """End the cell's other processes at once; the cell itself gets a moment, if it is not the one."""
-        if (
-            reason == "processes"
-            and self.is_init
-            and self.processes > BOMB + 2 * self.limits[reason]
-        ):
+        if reason == "processes" and self.alone and self.processes > BOMB + 2 * self.limits[reason]:
             # They multiply faster than they can be looked at: all go together.
             self.verdict.limit = reason
             self._kill(reason)
@@ -151,7 +147,7 @@ class Watch:
         # The cell stands still meanwhile: it may be the one that makes the others, and an exception that
         # strikes while it forks is thrown away by Python.
         self.child.signal(signal.SIGSTOP)
-        others = proc.kill_below(os.getpid(), frozenset([self.child.pid]), everything=self.is_init)
+        others = proc.kill_below(os.getpid(), frozenset([self.child.pid]), everything=self.alone)
         self._strike(reason, time.monotonic())
         self.child.signal(signal.SIGCONT)
         if not others or (reason == "memory" and own > self.limits["memory_bytes"]):

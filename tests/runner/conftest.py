@@ -37,12 +37,17 @@ def namespaces_work() -> bool:
         return False
 
 
-@pytest.fixture(params=["forked", "cold", "init"])
+@pytest.fixture(params=["forked", "cold", "init", "alone"])
 def any_room(request, tmp_path, zygote):
     """All ways to start."""
-    if request.param == "init" and not namespaces_work():
+    if request.param in ("init", "alone") and not namespaces_work():
         pytest.skip("no user namespaces here")
-    options = {"forked": {"zygote": zygote}, "cold": {}, "init": {"init": True}}
+    options = {
+        "forked": {"zygote": zygote},
+        "cold": {},
+        "init": {"init": True},
+        "alone": {"alone": True},
+    }
     room = Room(tmp_path, **options[request.param])
     yield room
     room.close()

@@ -29,6 +29,9 @@ UNSHARE = [
 ]
 """A pid namespace of the runner's own, as the embedded engine makes one."""
 
+SHELL_AS_INIT = ["sh", "-c", '"$0" "$@"; exit $?']
+"""A container's own init, with the runner below it, as on Dagger."""
+
 REPO = Path(__file__).resolve().parents[2]
 
 
@@ -151,6 +154,7 @@ class Runner:
         *,
         zygote: Zygote | None = None,
         init: bool = False,
+        alone: bool = False,
         preload: str = "",
         env: dict[str, str] | None = None,
     ):
@@ -167,11 +171,12 @@ class Runner:
         else:
             arguments = ["--fd", str(theirs.fileno()), "--nonce", self.nonce, "--preload", preload]
             arguments += ["--state-dir", str(self.state), "--home", str(self.home)]
-            if init:
-                arguments.append("--init")
+            if init or alone:
+                arguments.append("--init" if init else "--alone")
             self.process = subprocess.Popen(
                 [
-                    *(UNSHARE if init else []),
+                    *(UNSHARE if init or alone else []),
+                    *(SHELL_AS_INIT if alone else []),
                     sys.executable,
                     "-m",
                     "dagger_kernel.runner",

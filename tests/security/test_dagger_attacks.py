@@ -239,6 +239,7 @@ def test_a_bomb_ends_with_its_step(attacker):
     for bomb, reason in (
         ("x = bytearray(1 << 30)", "memory"),
         ("while True: pass", "wall"),
+        ("import os\nwhile True: os.fork()", "processes"),
     ):
         done = attacker.run(bomb, limits=small)
         assert done.status in ("limit", "error"), (bomb, done)

@@ -44,7 +44,7 @@ START = (
 def runner_command(socket: str, nonce: str) -> list[str]:
     """Return the command of a room. ``-P``: the user's files must not stand in for the runner's."""
     code = START.format(place=RUNNER_PLACE)
-    return [PYTHON, "-P", "-c", code, "--socket", socket, "--nonce", nonce]
+    return [PYTHON, "-P", "-c", code, "--socket", socket, "--nonce", nonce, "--alone"]
 
 
 def sandbox_environment(settings: Settings) -> dict[str, str]:
