@@ -6,6 +6,9 @@ import type { IFileRef } from '../tokens';
 import { usePanel } from './context';
 import { Notice, TextButton, useLoaded } from './parts';
 
+const TRIES = 5;
+const WAIT_MS = 400;
+
 /** A download link; where the state has to be made again first, a button that does it. */
 export function FromState(props: {
   /** A file of the state. */
@@ -19,8 +22,17 @@ export function FromState(props: {
 }): JSX.Element {
   const { model, trans } = usePanel();
   const held = useLoaded(props.stepId, async () => {
-    await model.refreshCached();
-    return model.state.cached?.has(props.stepId) ?? false;
+    const { steps } = model.state;
+    // The last step's state is made while the user reads.
+    const isLast = steps[steps.length - 1]?.id === props.stepId;
+    for (let tries = isLast ? TRIES : 1; ; tries -= 1) {
+      await model.refreshCached();
+      const has = model.state.cached?.has(props.stepId) ?? false;
+      if (has || tries <= 1) {
+        return has;
+      }
+      await new Promise(resolve => setTimeout(resolve, WAIT_MS));
+    }
   });
   const [restoring, setRestoring] = React.useState<'' | 'busy' | 'done'>('');
   const [problem, setProblem] = React.useState('');
