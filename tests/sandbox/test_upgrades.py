@@ -6,7 +6,7 @@ from dagger_kernel.sandbox import run_source
 
 from .conftest import text_of
 
-BUILD = '''
+BUILD = """
 import zipfile
 def wheel(version, code):
     name = f"acme-{version}-py3-none-any.whl"
@@ -18,7 +18,7 @@ def wheel(version, code):
         archive.writestr(f"{info}/RECORD", f"acme/__init__.py,,\\n{info}/METADATA,,\\n{info}/WHEEL,,\\n{info}/RECORD,,\\n")
 wheel("1.0", "class Box:\\n    def __init__(self, value): self.value = value\\nVERSION = 1")
 wheel("2.0", "class Crate:\\n    pass\\nVERSION = 2")
-'''
+"""
 INSTALL = "%pip install -q --no-index --no-deps ./acme-{}-py3-none-any.whl"
 
 

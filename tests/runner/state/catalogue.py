@@ -88,7 +88,7 @@ objects |= {
 }
 """,
         # Not a k-d tree's: its library says that nobody may write there.
-        "        _value.data[...] = 7 if hasattr(_value, 'nnz') else _value.data",
+        "        _value.data[...] = 7 if hasattr(_value, 'indptr') else _value.data",
     ),
     "pandas": (
         "pandas",
