@@ -91,11 +91,11 @@ def is_shared_noticeably(value):
 
 def special(look, value):
     kind = type(value)
-    top = kind.__module__.partition(".")[0]
+    top = str(kind.__module__).partition(".")[0]
     teller = SPECIAL.get(kind.__name__) if top in LIBRARIES else None
     if teller is None:
         for base in kind.__mro__:
-            if base.__module__.partition(".")[0] in LIBRARIES and base.__name__ in SPECIAL:
+            if str(base.__module__).partition(".")[0] in LIBRARIES and base.__name__ in SPECIAL:
                 teller = SPECIAL[base.__name__]
                 break
     return teller(look, value) if teller else None
@@ -132,6 +132,9 @@ def frame(look, value):
 def figure(_look, value):
     import io
 
+    if not hasattr(value, "savefig"):
+        # plotly's: its template is made anew, with its keys in another order
+        return json.dumps(json.loads(value.to_json()), sort_keys=True)
     buffer = io.BytesIO()
     value.savefig(buffer, format="raw", dpi=50)
     return hashlib.sha1(buffer.getvalue()).hexdigest()
