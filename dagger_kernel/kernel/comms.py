@@ -39,7 +39,7 @@ class CommRelay:
         self._publish = publish
         self._live: dict[str, str] = {}
         self._by_client: set[str] = set()
-        self._told: set[str] = set()
+        self._closed: set[str] = set()
         self._to_cell: ToCell | None = None
 
     def cell_begins(self, to_cell: ToCell) -> None:
@@ -91,13 +91,14 @@ class CommRelay:
             )
             return
         if msg_type == "comm_open":
+            self._closed.add(comm_id)
             self._close(comm_id, message)
-        elif msg_type == "comm_msg":
+        elif msg_type == "comm_msg" and comm_id not in self._closed:
+            # A dragged slider sends many events before the close arrives, JupyterLab two to a target that
+            # is not there; closed again, a client complains of a comm it does not know.
+            self._closed.add(comm_id)
             self._close(comm_id, message)
-            if comm_id not in self._told:
-                # A dragged slider sends many events before the close arrives: say it once.
-                self._told.add(comm_id)
-                self._publish("stream", {"name": "stderr", "text": ENDED}, message)
+            self._publish("stream", {"name": "stderr", "text": ENDED}, message)
 
     def _close(self, comm_id: str, parent: Any) -> None:
         self._publish("comm_close", {"comm_id": comm_id, "data": {}}, parent)

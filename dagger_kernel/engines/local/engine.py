@@ -30,7 +30,7 @@ from ..link import Link
 from . import archive, seccomp
 from .bases import Bases
 from .collector import LayerCollector
-from .layers import Layer, LayerStore, identity, make_room
+from .layers import Layer, LayerStore, make_room
 from .policy import Policy
 from .probe import probe
 from .proxy import Proxy
@@ -56,9 +56,7 @@ class LocalEngine(Engine):
         self.layers = LayerStore(settings.layers_path)
         self._zygotes: dict[str, Zygote] = {}
         self._uses: dict[str, str] = {}  # leases on bases, by digest
-        self._places: dict[
-            str, tuple[int, int] | None
-        ] = {}  # which directory of layers they mounted
+        self._places: dict[str, int] = {}  # which directory of layers they mounted
         self._rooms: set[LocalRoom] = set()
         self._roots: dict[str, str] = {}  # root key -> base digest
         self._policies: dict[str, Policy] = {}  # by base digest
@@ -199,7 +197,7 @@ class LocalEngine(Engine):
     def _zygote(self, base: Base) -> Zygote:
         zygote = self._zygotes.get(base.digest)
         self.layers.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        place = identity(self.layers.root)
+        place = os.stat(self.layers.root).st_ino  # nobody else's while a zygote has it mounted
         if zygote is not None and (not zygote.alive or self._places.get(base.digest) != place):
             # Ended from outside (its process and pipes are still ours), or it mounted a directory of
             # layers that somebody has removed since.
