@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import json
 import os
+import signal
 import socket
 import subprocess
 from pathlib import Path
@@ -154,7 +155,7 @@ class Zygote:
             self._loop.remove_reader(self._control)
             self._control.close()
         if self._process.poll() is None:
-            self._process.kill()
+            _kill_with_children(self._process)
         self._process.wait()
         if self._process.stderr:
             self._process.stderr.close()
@@ -206,3 +207,13 @@ class Zygote:
         for future in self._exits.values():
             if not future.done():
                 future.set_result(-9)
+
+
+def _kill_with_children(process: subprocess.Popen[bytes]) -> None:
+    """Kill bubblewrap and the init it has made: one that still waits to be set up would wait for ever."""
+    process.send_signal(signal.SIGSTOP)  # it makes no other meanwhile
+    with contextlib.suppress(OSError):
+        place = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        for child in place.read_text("ascii").split():
+            os.kill(int(child), signal.SIGKILL)
+    process.kill()

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
+import pytest
+
 from dagger_kernel.engines.local import LocalEngine
 from dagger_kernel.log import open_log
 from dagger_kernel.settings import Settings
@@ -22,3 +27,30 @@ async def test_rooms_come_from_one_zygote(fresh_data_dir):
     finally:
         await engine.close()
         log.close()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.002, 0.005, 0.01, 0.02, 0.05])
+async def test_a_zygote_closed_while_it_starts_leaves_no_process(fresh_data_dir, seconds):
+    log = open_log(Settings.load(data_dir=str(fresh_data_dir)))
+    engine = LocalEngine(Settings.load(data_dir=str(fresh_data_dir)), log.blobs)
+    try:
+        for _ in range(5):
+            base = await engine.prepare()
+            await asyncio.sleep(seconds)
+            engine._end_zygote(base.digest)
+    finally:
+        await engine.close()
+        log.close()
+    assert processes_naming(fresh_data_dir) == []
+
+
+def processes_naming(path):
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            text = (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if f"{path}/".encode() in text:
+            found.append(process.name)
+    return found
