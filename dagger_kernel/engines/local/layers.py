@@ -320,17 +320,18 @@ def _merge(stack: list[str], target: str) -> None:
     closed: set[str] = set()  # names that hide whatever lies further down
     opaque = False
     for directory in stack:
-        for entry in os.scandir(directory):
-            if entry.name in closed:
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                seen.setdefault(entry.name, []).append(entry.path)
-            else:
-                closed.add(entry.name)
-                if entry.name not in seen:
-                    os.link(entry.path, os.path.join(target, entry.name), follow_symlinks=False)
-                elif not _is_whiteout(entry):
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if entry.name in closed:
                     continue
+                if entry.is_dir(follow_symlinks=False):
+                    seen.setdefault(entry.name, []).append(entry.path)
+                else:
+                    closed.add(entry.name)
+                    if entry.name not in seen:
+                        os.link(entry.path, os.path.join(target, entry.name), follow_symlinks=False)
+                    elif not _is_whiteout(entry):
+                        continue
         if is_opaque(directory):
             opaque = True
             break
