@@ -195,6 +195,7 @@ class LinkRoom(Room):
     def _fail(self, error: Exception) -> None:
         if self._state == "waiting":
             self._state = "closed"
+            self._link.close()  # nobody may ever close a room that was lost before its step
         if not self._done.done():
             self._done.set_exception(error)
             self._done.exception()  # mark as seen: run() may never be called
