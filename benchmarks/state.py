@@ -50,7 +50,7 @@ TARGETS = {
     "one element": (60.0, 2 * 1024.0),
     "50 small variables": (10.0, float("inf")),
 }
-"""Milliseconds to restore and save, KB written, at 1 GB."""
+"""Milliseconds to restore and save, KB written, at 1 GB; of an untouched frame, what it adds to a cell."""
 
 MOST = {"read-only": 0.115, "appending": 0.013, "updating in place": 0.19}
 """GB a notebook may leave."""
@@ -168,6 +168,7 @@ def single_cells(table: Table, *, repeats: int, rows: int) -> None:
     )
     small = "\n".join(f"v{i} = [{i}, 'text {i}', {{'k': {i}}}]" for i in range(50))
     settings = {
+        "no frame": ("x = 0", lambda n: f"x += {n}", "x"),
         f"{rows * 80 / 1e9:.1f} GB frame, untouched": (frame, lambda n: f"x += {n}", "x"),
         f"{rows * 80 / 1e9:.1f} GB frame, read": (
             frame,
@@ -203,11 +204,18 @@ def single_cells(table: Table, *, repeats: int, rows: int) -> None:
                 )
         table.add(label, {name: times[name] for name in ("ours", "dill", "one process")})
         print(" " * 42 + "".join(f"{f'{value:,.1f} KB written':>22}" for value in written.values()))
-        kind = label.split(" frame, ")[-1]
-        most_ms, most_kb = TARGETS[kind]
-        met = times["ours"] <= most_ms and written["ours"] <= most_kb
-        print(f"{'':42}target: {most_ms:g} ms, {most_kb:g} KB: {'met' if met else 'missed'}")
         table.rows[f"{label}, KB written"] = written
+        kind = label.split(" frame, ")[-1]
+        if kind not in TARGETS:
+            continue
+        cost, most = times["ours"], TARGETS[kind]
+        if kind == "untouched":  # what the frame adds to the same cell without it
+            cost -= table.rows["no frame"]["ours"]
+        met = cost <= most[0] and written["ours"] <= most[1]
+        print(
+            f"{'':42}{cost:.1f} ms of {most[0]:g}, {written['ours']:.1f} KB of {most[1]:g}: "
+            f"{'met' if met else 'missed'}"
+        )
 
 
 def storage(table: Table, *, cells: int) -> None:
