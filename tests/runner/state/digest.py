@@ -167,6 +167,7 @@ SPECIAL = {
     "Line2D": line,
     "Artist": lambda _, v: str(v.get_label()),
     "Graph": graph,
+    "EdgeViewABC": lambda _, v: repr(v),  # networkx itself saves a view without its graph
     "Basic": lambda _, v: __import__("sympy").srepr(v),
     "MatrixBase": lambda _, v: __import__("sympy").srepr(v),
     "Table": lambda _, v: str(v.to_pydict()) if hasattr(v, "to_pydict") else str(v),
