@@ -12,7 +12,7 @@ import shutil
 import stat
 import tarfile
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from ..files import split
 from .layers import is_opaque, is_whiteout
@@ -20,6 +20,17 @@ from .seals import OPAQUE
 
 WHITEOUT = ".wh."
 OPAQUE_FILE = ".wh..wh..opq"
+if hasattr(tarfile, "OutsideDestinationError"):
+    OutsideDestinationError: Any = tarfile.OutsideDestinationError
+else:  # before Python 3.11.4
+
+    class OutsideDestinationError(tarfile.TarError):  # type: ignore[no-redef]
+        """A member would be written outside of the layer."""
+
+        def __init__(self, member: tarfile.TarInfo, path: str) -> None:
+            super().__init__(f"{member.name!r} would be extracted to {path!r}")
+
+
 PLAIN = "DAGGER_KERNEL.plain"
 """PAX header of a file of the user's whose name looks like a deletion."""
 
@@ -102,8 +113,39 @@ def unpack(archive: BinaryIO, layer: Path) -> None:
                 place = _inside(layer, directory)
                 place.mkdir(parents=True, exist_ok=True)
                 os.mkfifo(place / base, member.mode & 0o777)
-            else:
+            elif hasattr(tarfile, "data_filter"):
                 tar.extract(member, layer, filter=_keep_modes)
+            else:
+                _extract(tar, member, layer)
+
+
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, layer: Path) -> None:
+    """Extract a directory, file or hard link as the ``data`` filter would; Python 3.11.0 to 3.11.3 have none."""
+    directory, _, base = member.name.rstrip("/").rpartition("/")
+    if base in ("", "."):
+        return
+    if base == ".." or not (member.isdir() or member.isreg() or member.islnk()):
+        raise OutsideDestinationError(member, os.fspath(layer))
+    place = _inside(layer, directory)
+    place.mkdir(parents=True, exist_ok=True)
+    target = place / base
+    if target.is_symlink():
+        raise OutsideDestinationError(member, os.fspath(target))
+    if member.islnk():
+        folder, _, name = member.linkname.rpartition("/")
+        source = _inside(layer, folder) / name
+        if name in ("", ".", "..") or source.is_symlink():
+            raise OutsideDestinationError(member, os.fspath(source))
+        os.link(source, target)
+        return
+    content = tar.extractfile(member)
+    if content is None:
+        target.mkdir(exist_ok=True)
+    else:
+        with content, open(target, "xb") as file:
+            shutil.copyfileobj(content, file, 1 << 20)
+    target.chmod(member.mode & 0o1777)
+    os.utime(target, (member.mtime, member.mtime))
 
 
 def _keep_modes(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo | None:
@@ -121,10 +163,10 @@ def _inside(layer: Path, directory: str) -> Path:
         if part in ("", "."):
             continue
         if part == "..":
-            raise tarfile.OutsideDestinationError(tarfile.TarInfo(directory), os.fspath(layer))
+            raise OutsideDestinationError(tarfile.TarInfo(directory), os.fspath(layer))
         place = place / part
         if place.is_symlink():
-            raise tarfile.OutsideDestinationError(tarfile.TarInfo(directory), os.fspath(place))
+            raise OutsideDestinationError(tarfile.TarInfo(directory), os.fspath(place))
     return place
 
 
