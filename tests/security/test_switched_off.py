@@ -39,6 +39,7 @@ def test_namespaces_stay_closed_without_the_filter(weakened):
     assert set(eval(bare(f"[{flags}]"))) <= {"EPERM", "ENOSPC"}
 
 
+@ROOT
 def test_without_filter_and_count_a_namespace_opens(weakened):
     counted = "_write = os.write\nos.write = lambda f, data: len(data) if data == b'0' else _write(f, data)"
     bare = weakened(filtered=False, zygote__enter=counted)
