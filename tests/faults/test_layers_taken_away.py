@@ -106,7 +106,9 @@ async def test_the_whole_directory_of_layers(opening):
     session = await opening()
     await cell(session, 1)
     await waiting(session)
-    remove(session.settings.layers_path)  # an ordinary user cannot enter overlayfs's work directories
+    remove(
+        session.settings.layers_path
+    )  # an ordinary user cannot enter overlayfs's work directories
     await cell(session, 2)
     assert await seen(session) == ["1 2", "1 2"]
 
