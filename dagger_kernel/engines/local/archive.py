@@ -12,7 +12,7 @@ import shutil
 import stat
 import tarfile
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from ..files import split
 from .layers import is_opaque, is_whiteout
@@ -20,23 +20,19 @@ from .seals import OPAQUE
 
 WHITEOUT = ".wh."
 OPAQUE_FILE = ".wh..wh..opq"
-if hasattr(tarfile, "OutsideDestinationError"):
-    OutsideDestinationError: Any = tarfile.OutsideDestinationError
-else:  # before Python 3.11.4
-
-    class OutsideDestinationError(tarfile.TarError):  # type: ignore[no-redef]
-        """A member would be written outside of the layer."""
-
-        def __init__(self, member: tarfile.TarInfo, path: str) -> None:
-            super().__init__(f"{member.name!r} would be extracted to {path!r}")
-
-
 PLAIN = "DAGGER_KERNEL.plain"
 """PAX header of a file of the user's whose name looks like a deletion."""
 
 
 class TooLargeError(Exception):
     """The archive would pass its size limit."""
+
+
+class OutsideLayerError(tarfile.TarError):
+    """A member of an archive would be written outside of the layer, or is a device."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name!r} is not written: it is a device, or leads out of the layer")
 
 
 def pack(layer: Path, max_bytes: int) -> bytes | None:
@@ -88,56 +84,42 @@ def _pack_directory(
 def unpack(archive: BinaryIO, layer: Path) -> None:
     """Fill an empty upper directory from an archive.
 
-    The archive is data of a sandbox: links and names are checked by tarfile's ``data`` filter, which
-    refuses to leave the directory.
+    The archive is data of a sandbox: a name or hard link that leads out of the directory, or through a
+    link, is refused.
+
+    Raises
+    ------
+    OutsideLayerError, OSError
     """
     with tarfile.open(fileobj=archive, mode="r:*") as tar:
         for member in tar:
             directory, _, base = member.name.rpartition("/")
+            if base in ("", "."):
+                continue  # the layer itself
+            place = _inside(layer, directory)
+            place.mkdir(parents=True, exist_ok=True)
             plain = PLAIN in member.pax_headers
             if base == OPAQUE_FILE and not plain:
-                place = _inside(layer, directory)
-                place.mkdir(parents=True, exist_ok=True)
                 os.setxattr(place, OPAQUE, b"y")
             elif base.startswith(WHITEOUT) and not plain:
-                place = _inside(layer, directory)
-                place.mkdir(parents=True, exist_ok=True)
                 target = place / base.removeprefix(WHITEOUT)
                 os.mknod(target, stat.S_IFCHR | 0o600, os.makedev(0, 0))
             elif member.issym():
                 # Absolute link targets are normal in a sandbox; they are never followed here.
-                place = _inside(layer, directory)
-                place.mkdir(parents=True, exist_ok=True)
                 os.symlink(member.linkname, place / base)
             elif member.isfifo():
-                place = _inside(layer, directory)
-                place.mkdir(parents=True, exist_ok=True)
                 os.mkfifo(place / base, member.mode & 0o777)
-            elif hasattr(tarfile, "data_filter"):
-                tar.extract(member, layer, filter=_keep_modes)
+            elif member.islnk():
+                folder, _, name = member.linkname.rpartition("/")
+                os.link(_inside(layer, folder) / name, place / base, follow_symlinks=False)
             else:
-                _extract(tar, member, layer)
+                _extract(tar, member, place / base)
 
 
-def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, layer: Path) -> None:
-    """Extract a directory, file or hard link as the ``data`` filter would; Python 3.11.0 to 3.11.3 have none."""
-    directory, _, base = member.name.rstrip("/").rpartition("/")
-    if base in ("", "."):
-        return
-    if base == ".." or not (member.isdir() or member.isreg() or member.islnk()):
-        raise OutsideDestinationError(member, os.fspath(layer))
-    place = _inside(layer, directory)
-    place.mkdir(parents=True, exist_ok=True)
-    target = place / base
-    if target.is_symlink():
-        raise OutsideDestinationError(member, os.fspath(target))
-    if member.islnk():
-        folder, _, name = member.linkname.rpartition("/")
-        source = _inside(layer, folder) / name
-        if name in ("", ".", "..") or source.is_symlink():
-            raise OutsideDestinationError(member, os.fspath(source))
-        os.link(source, target)
-        return
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
+    """Write a directory or a file. By hand: tarfile's filters came with Python 3.11.4."""
+    if target.name == ".." or target.is_symlink() or not (member.isdir() or member.isreg()):
+        raise OutsideLayerError(member.name)
     content = tar.extractfile(member)
     if content is None:
         target.mkdir(exist_ok=True)
@@ -146,11 +128,6 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, layer: Path) -> None
             shutil.copyfileobj(content, file, 1 << 20)
     target.chmod(member.mode & 0o1777)
     os.utime(target, (member.mtime, member.mtime))
-
-
-def _keep_modes(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo | None:
-    filtered = tarfile.data_filter(member, path)
-    return filtered.replace(mode=member.mode & 0o1777, deep=False)
 
 
 def _no_link(path: str, flags: int) -> int:
@@ -163,10 +140,10 @@ def _inside(layer: Path, directory: str) -> Path:
         if part in ("", "."):
             continue
         if part == "..":
-            raise OutsideDestinationError(tarfile.TarInfo(directory), os.fspath(layer))
+            raise OutsideLayerError(directory)
         place = place / part
         if place.is_symlink():
-            raise OutsideDestinationError(tarfile.TarInfo(directory), os.fspath(place))
+            raise OutsideLayerError(directory)
     return place
 
 
