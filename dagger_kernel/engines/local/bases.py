@@ -21,6 +21,7 @@ from ...settings import Settings
 from ..base import Base, BlobSource, Progress
 from ..known import KnownBases
 from ..layout import HOME, VENV
+from ..memory import Memory
 from ..runner_source import RUNNER_SOURCE, runner_digest
 from .container import Interpreter, common
 from .interpreter import find_interpreter
@@ -40,6 +41,7 @@ class Bases:
         self._blobs = blobs
         self._known = KnownBases(settings, "local")
         self.root = settings.bases_path
+        self._interpreters = Memory(self.root / ".interpreters.json")
         self.leases = Leases(self.root)
 
     def path(self, digest: str) -> Path:
@@ -60,7 +62,7 @@ class Bases:
 
     def interpreter(self) -> Interpreter:
         """Return the interpreter that the settings lead to."""
-        return find_interpreter(self._settings.python, self.root / ".interpreters.json")
+        return find_interpreter(self._settings.python, self._interpreters)
 
     async def prepare(self, progress: Progress, digest: str | None) -> Base:
         """Make sure a base exists; see `Engine.prepare`."""

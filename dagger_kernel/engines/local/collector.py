@@ -7,6 +7,7 @@ import json
 import os
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from .bases import Bases
 from .layers import RECORD, SETTLED, LayerStore
@@ -57,11 +58,7 @@ class LayerCollector:
         with self._store.leases.gate(collecting=True):
             kept = self._kept(keep_bytes, sizes)
             doomed = [self._store.doom(name) for name in self._store.names() if name not in kept]
-        size = 0
-        for path in doomed:
-            size += usage(path)
-            remove(path)
-        return Freed(len(doomed), size)
+        return _remove(doomed)
 
     def damaged(self) -> list[str]:
         """Remove the layers that are not as they were made; return a sentence for each. Those in use stay.
@@ -134,6 +131,10 @@ def collect_bases(bases: Bases) -> Freed:
                 with contextlib.suppress(OSError):
                     os.rename(bases.root / name, target)
                     doomed.append(target)
+    return _remove(doomed)
+
+
+def _remove(doomed: list[Path]) -> Freed:
     size = 0
     for path in doomed:
         size += usage(path)

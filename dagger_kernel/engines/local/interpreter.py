@@ -9,9 +9,9 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 from ...errors import SettingError
+from ..memory import Memory
 from .container import Interpreter
 
 PREFERRED = "3.12"
@@ -22,7 +22,7 @@ _ASK = (
 
 
 @functools.cache
-def find_interpreter(wanted: str = "", memory: Path | None = None) -> Interpreter:
+def find_interpreter(wanted: str = "", memory: Memory | None = None) -> Interpreter:
     """Return the interpreter of the base.
 
     Parameters
@@ -30,7 +30,7 @@ def find_interpreter(wanted: str = "", memory: Path | None = None) -> Interprete
     wanted
         The setting ``python``: a path or command; empty: choose.
     memory
-        A file that keeps what was found, so that the next kernel starts no Python to ask it (0.2 s).
+        Keeps what was found, so that the next kernel starts no Python to ask it (0.2 s).
 
     Raises
     ------
@@ -68,16 +68,15 @@ def _is_script(place: str) -> bool:
         return file.read(2) == b"#!"
 
 
-def _inspect(executable: str, memory: Path | None) -> Interpreter | None:
+def _inspect(executable: str, memory: Memory | None) -> Interpreter | None:
     """Ask an interpreter what it is, or remember; None if it does not work."""
     try:
         status = os.stat(executable)
     except OSError:
         return None
     stamp = f"{executable} {os.path.realpath(executable)} {status.st_size} {status.st_mtime_ns}"
-    known = _recall(memory)
-    if stamp in known:
-        return Interpreter(*known[stamp])
+    if memory is not None and (known := memory.get(stamp)) is not None:
+        return Interpreter(*known)
     try:
         done = subprocess.run(
             [executable, "-I", "-c", _ASK], capture_output=True, timeout=20, check=True
@@ -88,25 +87,8 @@ def _inspect(executable: str, memory: Path | None) -> Interpreter | None:
     found = Interpreter(os.path.realpath(real), os.path.realpath(prefix), version)
     if memory is not None and not _is_script(executable):
         # A script may lead elsewhere tomorrow.
-        _keep(memory, {**known, stamp: [found.executable, found.prefix, found.version]})
+        memory.put(stamp, [found.executable, found.prefix, found.version])
     return found
-
-
-def _recall(memory: Path | None) -> dict[str, list[str]]:
-    try:
-        known = json.loads(memory.read_bytes()) if memory is not None else {}
-    except (OSError, ValueError):
-        return {}
-    return known if isinstance(known, dict) else {}
-
-
-def _keep(memory: Path, known: dict[str, list[str]]) -> None:
-    fresh = memory.with_suffix(f".{os.getpid()}")
-    try:
-        fresh.write_text(json.dumps(known, indent=1), "utf-8")
-        os.replace(fresh, memory)
-    except OSError:
-        fresh.unlink(missing_ok=True)  # no directory yet, or not ours: it is asked again next time
 
 
 def _minor(interpreter: Interpreter) -> int:

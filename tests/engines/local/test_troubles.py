@@ -13,6 +13,7 @@ import pytest
 from dagger_kernel.engines.local import LocalEngine
 from dagger_kernel.engines.local.interpreter import find_interpreter
 from dagger_kernel.engines.local.probe import probe
+from dagger_kernel.engines.memory import Memory
 from dagger_kernel.engines.select import select_engine
 from dagger_kernel.errors import BaseBuildError, EngineUnavailableError, SettingError
 from dagger_kernel.log import open_log
@@ -100,22 +101,22 @@ def test_a_shim_that_does_not_work_is_passed_over(tmp_path):
 def test_a_found_interpreter_is_remembered_until_it_changes(tmp_path):
     python, memory = tmp_path / "python3.12", tmp_path / "interpreters.json"
     os.symlink(os.path.realpath(sys.executable), python)
-    found = find_interpreter(str(python), memory)
+    found = find_interpreter(str(python), Memory(memory))
     (stamp,) = json.loads(memory.read_text())
     memory.write_text(json.dumps({stamp: ["/else/python", "/else", "3.12.9"]}))
     find_interpreter.cache_clear()
-    assert find_interpreter(str(python), memory).version == "3.12.9"
+    assert find_interpreter(str(python), Memory(memory)).version == "3.12.9"
     other = tmp_path / "other"
     shutil.copy(python, other)
     python.unlink()
     os.symlink(other, python)
     find_interpreter.cache_clear()
-    assert find_interpreter(str(python), memory).version == found.version
+    assert find_interpreter(str(python), Memory(memory)).version == found.version
 
 
 def test_what_a_script_leads_to_is_asked_each_time(tmp_path):
     script, memory = tmp_path / "python3.12", tmp_path / "interpreters.json"
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     script.chmod(0o755)
-    find_interpreter(str(script), memory)
+    find_interpreter(str(script), Memory(memory))
     assert not memory.exists()
