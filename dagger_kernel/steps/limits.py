@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 MiB = 1024 * 1024
@@ -50,7 +50,7 @@ class Limits:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able mapping."""
-        return asdict(self)
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Limits:

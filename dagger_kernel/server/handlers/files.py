@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 from typing import TYPE_CHECKING, BinaryIO
@@ -18,7 +19,7 @@ from ..routes import STEP
 from ..views import guess_mime
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from ...steps import Step
 
@@ -35,6 +36,16 @@ class StateHandler(SandboxHandler):
             step, _ = await self.call(self.service.step, self.owner, sandbox_id, name)
             return step
         return await self.call(self.service.tip, self.owner, sandbox_id)
+
+    @contextlib.contextmanager
+    def told(self, what: str) -> Iterator[None]:
+        """Turn what goes wrong with a state into an answer; ``what`` is not there."""
+        try:
+            yield
+        except DaggerKernelError as error:
+            raise ApiError.of(error) from error
+        except FileNotFoundError as error:
+            raise ApiError(404, "FileNotFoundError", f"There is no {what} at this step.") from error
 
 
 class ArtifactsHandler(SandboxHandler):
@@ -94,9 +105,10 @@ class ArchiveHandler(StateHandler):
         step = await self.step_asked_for(sandbox_id)
         name = path.rpartition("/")[2] or f"sandbox-{sandbox_id[:8]}"
         try:
-            if step is None:
-                raise FileNotFoundError(path)
-            archive, size = await write_directory(self.states, step, path)
+            with self.told(f"directory {path!r}"):
+                if step is None:
+                    raise FileNotFoundError(path)
+                archive, size = await write_directory(self.states, step, path)
         except KeyError:
             raise ApiError(
                 409,
@@ -112,12 +124,6 @@ class ArchiveHandler(StateHandler):
                 f"{path or 'The directory'!r} has too much for one archive.",
                 remedy="Ask for a directory in it.",
             ) from None
-        except DaggerKernelError as error:
-            raise ApiError.of(error) from error
-        except FileNotFoundError as error:
-            raise ApiError(
-                404, "FileNotFoundError", f"There is no directory {path!r} at this step."
-            ) from error
         await self._send(f"{name}.zip", archive, size)
 
     async def _send(self, name: str, archive: BinaryIO, size: int) -> None:
@@ -153,7 +159,7 @@ class FilesHandler(StateHandler):
     async def _send(self, sandbox_id: str, path: str) -> None:
         await self.call(lambda: clean_path(path, empty=True))
         step = await self.step_asked_for(sandbox_id)
-        try:
+        with self.told(repr(path)):
             if step is None or not path:
                 self.write_json(await self.states.listing(step, path))
                 return
@@ -174,12 +180,6 @@ class FilesHandler(StateHandler):
                 raise ApiError(
                     400, "SandboxPathError", f"{path!r} is a {kind}, not a regular file."
                 )
-        except DaggerKernelError as error:
-            raise ApiError.of(error) from error
-        except FileNotFoundError as error:
-            raise ApiError(
-                404, "FileNotFoundError", f"There is no {path!r} at this step."
-            ) from error
 
     async def _from_log(self, step: Step, path: str) -> None:
         """The state is not cached: what the log has of it is exported files and uploads."""
