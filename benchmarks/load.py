@@ -14,11 +14,9 @@ import argparse
 import asyncio
 import json
 import multiprocessing
-import os
 import re
 import statistics
 import sys
-import tempfile
 import time
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
@@ -29,6 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from dagger_kernel.errors import CapacityError
 from dagger_kernel.sandbox import SandboxSession, run_source
 from dagger_kernel.settings import Settings
+
+from .scratch import data_directory
 
 CELL = "import time; time.sleep({seconds}); print('done')"
 
@@ -187,15 +187,7 @@ def main() -> int:
     parser.add_argument("--database", default="", help="SQLAlchemy URL; else SQLite")
     parser.add_argument("--base", help="data directory whose base is borrowed; else one is built")
     arguments = parser.parse_args()
-    os.environ["DAGGER_KERNEL_ENGINE"] = "local"
-    with tempfile.TemporaryDirectory(
-        prefix="dagger-kernel-load-", ignore_cleanup_errors=True
-    ) as scratch:
-        data_dir = Path(scratch) / "data"
-        if arguments.base:
-            from tests.conftest import borrow_base
-
-            borrow_base(Path(arguments.base).resolve(), data_dir)
+    with data_directory("load", arguments.base) as data_dir:
         settings = {
             "data_dir": str(data_dir),
             "database_url": arguments.database,

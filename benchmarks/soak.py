@@ -19,7 +19,6 @@ import os
 import random
 import statistics
 import sys
-import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -29,6 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from dagger_kernel.settings import Settings
 from tests.faults.injector import FAULTS, Trial
+
+from .scratch import data_directory
 
 # Patched for the whole process while they last: with other kernels beside, they would strike those.
 SHARED = {"full_at_squash", "full_at_rename", "clock_jump"}
@@ -141,15 +142,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--base", help="data directory whose base is borrowed; else one is built")
     arguments = parser.parse_args()
-    os.environ["DAGGER_KERNEL_ENGINE"] = "local"
-    with tempfile.TemporaryDirectory(
-        prefix="dagger-kernel-soak-", ignore_cleanup_errors=True
-    ) as scratch:
-        data_dir = Path(scratch) / "data"
-        if arguments.base:
-            from tests.conftest import borrow_base
-
-            borrow_base(Path(arguments.base).resolve(), data_dir)
+    with data_directory("soak", arguments.base) as data_dir:
         Settings.load(data_dir=str(data_dir))
         result = asyncio.run(soak(arguments, data_dir))
     print(json.dumps(result, indent=2))

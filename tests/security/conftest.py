@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -143,3 +146,26 @@ def sandboxes(fresh_data_dir):
 def shortened(names, slow):
     """Return parameters, those that only vary a theme marked slow."""
     return [pytest.param(name, marks=pytest.mark.slow) if name in slow else name for name in names]
+
+
+@contextlib.contextmanager
+def watching_command_lines(value):
+    """Look at the command line of every process meanwhile; yield a list of whether each showed the value."""
+    seen, stop = [], threading.Event()
+
+    def look():
+        while not stop.is_set():
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    seen.append(value.encode() in path.read_bytes())
+                except OSError:
+                    continue
+            time.sleep(0.02)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        yield seen
+    finally:
+        stop.set()
+        looking.join()

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import base64
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from dagger_kernel import Sandbox
 
-from .conftest import Attacker, printed
+from .conftest import Attacker, printed, watching_command_lines
 
 pytestmark = [pytest.mark.dagger, pytest.mark.timeout(300)]
 VALUE = "tok-5up3r/s3cr3t+w0rd"
@@ -192,33 +190,20 @@ def test_the_link_serves_nobody_else(attacker):
 
 
 def test_a_secret_is_in_the_environment_of_the_cell_and_nowhere_else(attacker, tmp_path):
-    sandbox, seen, stop = attacker.sandbox, [], threading.Event()
+    sandbox = attacker.sandbox
     sandbox.secret("API_KEY", VALUE)
-
-    def look():
-        while not stop.is_set():
-            for path in Path("/proc").glob("[0-9]*/cmdline"):
-                try:
-                    seen.append(VALUE.encode() in path.read_bytes())
-                except OSError:
-                    continue
-            time.sleep(0.05)
-
-    looking = threading.Thread(target=look)
-    looking.start()
     try:
-        done = sandbox.run(
-            "import os, time; key = os.environ['API_KEY']; print(key, len(key)); time.sleep(0.5)"
-        )
-        assert printed(done) == f"*** {len(VALUE)}\n"
-        assert "holds the secret" in repr(done.state["lost"])
-        assert (
-            printed(sandbox.run("echo $API_KEY ${#API_KEY}", language="bash"))
-            == f"*** {len(VALUE)}\n"
-        )
+        with watching_command_lines(VALUE) as seen:
+            done = sandbox.run(
+                "import os, time; key = os.environ['API_KEY']; print(key, len(key)); time.sleep(0.5)"
+            )
+            assert printed(done) == f"*** {len(VALUE)}\n"
+            assert "holds the secret" in repr(done.state["lost"])
+            assert (
+                printed(sandbox.run("echo $API_KEY ${#API_KEY}", language="bash"))
+                == f"*** {len(VALUE)}\n"
+            )
     finally:
-        stop.set()
-        looking.join()
         sandbox.forget_secret("API_KEY")
     assert seen
     assert not any(seen)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import base64
 import os
 import shutil
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from dagger_kernel.errors import SecretError
 
-from .conftest import printed
+from .conftest import printed, watching_command_lines
 
 VALUE = "tok-5up3r/s3cr3t+w0rd"
 MASK = "***"
@@ -109,25 +107,9 @@ def test_the_log_has_the_name(given, sandboxes):
 
 
 def test_no_command_line_on_this_machine_shows_it(given):
-    seen, stop = [], threading.Event()
-
-    def look():
-        while not stop.is_set():
-            for path in Path("/proc").glob("[0-9]*/cmdline"):
-                try:
-                    seen.append(VALUE.encode() in path.read_bytes())
-                except OSError:
-                    continue
-            time.sleep(0.02)
-
-    looking = threading.Thread(target=look)
-    looking.start()
-    try:
+    with watching_command_lines(VALUE) as seen:
         given.run("import subprocess; subprocess.run(['sleep', '0.4'])")
         given.run("sleep 0.4", language="bash")
-    finally:
-        stop.set()
-        looking.join()
     assert seen
     assert not any(seen)
 
