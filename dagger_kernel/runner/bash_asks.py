@@ -106,7 +106,7 @@ def ask_bash(script: str, state_dir: str, *words: str) -> str:
 def complete_code(code: str, position: int, state_dir: str) -> dict[str, Any]:
     """Complete the word at the cursor: commands, variables, or files."""
     before = code[:position]
-    start = max(before.rfind(mark) for mark in " \t\n;|&(<>=`\"'") + 1
+    start = max(before.rfind(mark) for mark in BREAKS) + 1
     word = before[start:]
     first = not before[:start].strip() or before[:start].rstrip()[-1:] in (";", "|", "&", "(", "\n")
     if word.startswith("$"):

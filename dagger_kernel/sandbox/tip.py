@@ -36,15 +36,14 @@ class Tip:
         self._secrets = secrets
         self._results: dict[str, Result] = {}
         self._places: dict[str, int] = {}  # step id -> length of the chain after it
+        # name of a mounted skill -> length of the chain after it, version
+        self._mounts: dict[str, tuple[int, str]] = {}
         self._recorded: tuple[str, str] = ("", "")  # engine and digest of the chain's base
         self.step: Step | None = None
         self.chain: list[ChainStep] = []
         self.drift = DriftFinder(self._results, secrets)
         self.next_execution_count = 1
         self.branch = 0
-        self._mounts: dict[
-            str, tuple[int, str]
-        ] = {}  # name -> length of the chain after it, version
 
     async def load(self) -> None:
         """Read from the log what this has not seen: the whole chain the first time, then the new steps."""
