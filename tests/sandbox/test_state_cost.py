@@ -26,6 +26,18 @@ async def test_two_frames_are_not_one(session):
     assert done.result.state_report["loaded"] == ["other"]
 
 
+async def test_numbers_which_are_not_equal_to_themselves_link_no_frames(session):
+    await run_source(
+        session,
+        "import pandas as pd, numpy as np\n"
+        "one = pd.DataFrame({'a': ['x', np.nan]}, dtype=object)\n"
+        "other = pd.DataFrame({'a': [np.nan, 'y']}, dtype=object)\n"
+        "mine = [float('nan'), float('nan')]",
+    )
+    done = await run_source(session, "other.shape, mine[0] is mine[1]")
+    assert done.result.state_report["loaded"] == ["mine", "other"]
+
+
 async def test_frames_that_share_memory_part_at_a_write_as_in_one_process(session):
     await run_source(session, FRAME + "\nhead = df.head(); same = df; whole = df[:]")
     await run_source(session, "df.iloc[0, 0] = 99")

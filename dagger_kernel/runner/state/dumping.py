@@ -6,10 +6,13 @@ import gc
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from .errors import reason_of
 from .lost import LostObject
 from .modules import ModuleState
-from .pickler import ByName, StatePickler, singletons, type_label
+from .pickler import StatePickler, type_label
 from .reducers.classes import ClassState
+from .reducers.foreign import ByName, singletons
+from .unequal import SharingPickler, holds_unequal
 
 if TYPE_CHECKING:
     import pickle
@@ -74,15 +77,22 @@ class Dumper:
         try:
             dump = self._dump([key])
         except Exception as error:
-            return self.lost(key, f"{type(error).__name__}: {error}")
+            return self.lost(key, reason_of(error))
         secret = self._withheld.found_in(dump.skeleton, *(b.raw() for b in dump.buffers))
         if secret:
             return self.lost(key, f"it holds the secret {secret}, which is never saved")
         pickler, root = dump.pickler, dump.root
+        reason = pickler.lost_classes.get(id(self.values[key]))
+        if reason is not None and key.startswith("c:"):
+            self._registry.lost_classes[id(self.values[key])] = reason
+            return self.lost(key, reason)
         dump.exempt = pickler.by_reference | {id(value) for value in pickler.unlinked}
         dump.exempt |= {id(root), id(root[0]), id(root[1]), id(self._registry.namespace)}
+        # What the pickler itself holds is no content: its attributes, and the method that C calls.
         dump.exempt |= {id(value) for value in vars(pickler).values()}
+        dump.exempt |= {id(value) for value in vars(type(pickler)).values()}
         dump.reached = _reached(pickler, root)
+        dump.reached.update({number: found.value for number, found in pickler.unequal.items()})
         return dump
 
     def together(self, keys: list[str]) -> Dump:
@@ -92,7 +102,7 @@ class Dumper:
         except Exception as error:
             for key in keys:
                 if key.startswith("v:"):
-                    self.lost(key, f"{type(error).__name__}: {error}")
+                    self.lost(key, reason_of(error))
             return self._dump(keys)
 
     def lost(self, key: str, reason: str) -> Dump:
@@ -106,15 +116,21 @@ class Dumper:
         root = self._root(keys)
         inline, label = frozenset(keys), self.label(keys[0])
         try:
-            pickler = self._attempt(inline, label, root)
+            known = not self._registry.unequal.isdisjoint(keys)
+            pickler = self._attempt(SharingPickler if known else StatePickler, inline, label, root)
+            if not known and holds_unequal(pickler.sink.getvalue()):
+                self._registry.unequal.update(keys)
+                pickler = self._attempt(SharingPickler, inline, label, root)
         except RecursionError:
             from .deep import dump_deep
 
             pickler = dump_deep(self._registry, inline, label, root)
         return Dump(keys, pickler.sink.getvalue(), pickler, root)
 
-    def _attempt(self, inline: frozenset[str], label: str, root: Any) -> StatePickler:
-        pickler = StatePickler(self._registry, inline, label)
+    def _attempt(
+        self, kind: type[StatePickler], inline: frozenset[str], label: str, root: Any
+    ) -> StatePickler:
+        pickler = kind(self._registry, inline, label)
         try:
             pickler.dump(root)
         except RecursionError:
@@ -122,10 +138,10 @@ class Dumper:
                 raise
         except RuntimeError:
             # A thread of the user's may have changed a container meanwhile.
-            pickler = StatePickler(self._registry, inline, label)
+            pickler = kind(self._registry, inline, label)
             pickler.dump(root)
         if self._exposed and id(self._registry.namespace) in pickler.memo.copy():
-            pickler = StatePickler(self._registry, inline, label)
+            pickler = kind(self._registry, inline, label)
             pickler.dump_namespace()
             pickler.dump(root)
         return pickler

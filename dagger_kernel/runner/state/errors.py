@@ -41,7 +41,8 @@ class StateLostError(RuntimeError):
         again = f"run cell [{cell}] again" if cell > 0 else "run the cell that makes it again"
         if name.isidentifier():
             again += f", or %sandbox recompute {name}"
-        super().__init__(f"'{name}' ({type_name}) was not kept: {reason}. To get it back, {again}.")
+        why = reason.rstrip(".")
+        super().__init__(f"'{name}' ({type_name}) was not kept: {why}. To get it back, {again}.")
 
     def _render_traceback_(self) -> list[str]:
         """Show IPython the user's frames only, not those which noticed the loss."""
@@ -88,3 +89,10 @@ class ManifestError(ValueError):
 
 class CannotPersistError(Exception):
     """One object cannot be saved; the message says why, in plain words."""
+
+
+def reason_of(error: BaseException) -> str:
+    """Say in plain words why an error makes an object lost; for another lost one, which."""
+    if isinstance(error, StateLostError):
+        return f"it needs '{error.name}' ({error.type_name}), which was not kept: {error.reason}"
+    return f"{type(error).__name__}: {error}"

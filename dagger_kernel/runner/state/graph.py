@@ -1,4 +1,4 @@
-"""What has an identity of its own, and which of these must be saved together.
+"""What has an identity of its own, and what links two of them.
 
 Nodes are referred to across components by key:
 
@@ -18,8 +18,10 @@ import types
 import typing
 from typing import TYPE_CHECKING, Any
 
+from .patched import Patched
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 
 class Registry:
@@ -43,6 +45,11 @@ class Registry:
         self.singletons: dict[int, tuple[str, str]] = {}
         """Module and path of objects which a process has once, by id."""
         self._module_values: dict[str, dict[int, str]] = {}
+        self.patched = Patched()
+        self.lost_classes: dict[int, str] = {}
+        """Classes which this save gives up, by id, and why: their instances are lost, too."""
+        self.unequal: set[str] = set()
+        """Keys of values with floats which are not equal to themselves, as far as it is known."""
         self.refused: dict[str, str] = {}
         """Types of libraries whose objects turned out not to load, and why."""
         self.fresh: list[str] = []
@@ -97,82 +104,6 @@ class Registry:
         self.register(key, value)
         self.fresh.append(key)
         return key
-
-
-class Groups:
-    """Union-find over node keys."""
-
-    def __init__(self) -> None:
-        self._parent: dict[str, str] = {}
-
-    def find(self, key: str) -> str:
-        """Representative of a key's group."""
-        parent = self._parent.setdefault(key, key)
-        while parent != key:
-            grandparent = self._parent[parent]
-            self._parent[key] = grandparent
-            key, parent = parent, grandparent
-        return key
-
-    def union(self, one: str, other: str) -> None:
-        """Put two keys in one group."""
-        a, b = self.find(one), self.find(other)
-        if a != b:
-            self._parent[max(a, b)] = min(a, b)
-
-    def groups(self, keys: Iterable[str]) -> list[list[str]]:
-        """Give the groups of these keys, each sorted."""
-        found: dict[str, list[str]] = {}
-        for key in keys:
-            found.setdefault(self.find(key), []).append(key)
-        return [sorted(group) for group in found.values()]
-
-
-def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
-    """Strongly connected sets of more than one node (Tarjan, without recursion)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    on_stack: set[str] = set()
-    stack: list[str] = []
-    found: list[list[str]] = []
-    for root, targets in edges.items():
-        if root in index:
-            continue
-        work = [(root, iter(targets))]
-        index[root] = low[root] = len(index)
-        stack.append(root)
-        on_stack.add(root)
-        while work:
-            node, successors = work[-1]
-            advanced = False
-            for successor in successors:
-                if successor not in edges:
-                    continue
-                if successor not in index:
-                    index[successor] = low[successor] = len(index)
-                    stack.append(successor)
-                    on_stack.add(successor)
-                    work.append((successor, iter(edges[successor])))
-                    advanced = True
-                    break
-                if successor in on_stack:
-                    low[node] = min(low[node], index[successor])
-            if advanced:
-                continue
-            work.pop()
-            if work:
-                low[work[-1][0]] = min(low[work[-1][0]], low[node])
-            if low[node] == index[node]:
-                members = []
-                while True:
-                    member = stack.pop()
-                    on_stack.discard(member)
-                    members.append(member)
-                    if member == node:
-                        break
-                if len(members) > 1:
-                    found.append(members)
-    return found
 
 
 _ATOMS: frozenset[type] = frozenset(

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import io
-import pickle
 import sys
 import threading
 import time
 import types
 from typing import TYPE_CHECKING, Any
 
-from .errors import StateLostError
+from .errors import StateLostError, reason_of
 from .lost import LostObject, lost_error
 from .pickler import NAMESPACE
 from .rebuild import pop_loader, push_loader
+from .unpickler import StateUnpickler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,9 +68,7 @@ class Loader:
         self._memory: Memory | None = None
         self._bind = bind
         self._depth = 0
-        self.component_of = {
-            key: cid for cid, component in manifest.components.items() for key in component.keys
-        }
+        self.component_of = manifest.owners()
         self.names_of: dict[str, list[str]] = {}
         for name, entry in manifest.names.items():
             self.names_of.setdefault(entry.key, []).append(name)
@@ -139,6 +136,15 @@ class Loader:
         """Note that a function with this code is now callable."""
         self.code_hook(code)
 
+    def is_unreadable(self, name: str, value: Any) -> bool:
+        """Whether a value stands for saved bytes which could not be read this time."""
+        entry = self.manifest.names.get(name)
+        return (
+            type(value) is LostObject
+            and entry is not None
+            and self.component_of.get(entry.key) in self.failed
+        )
+
     # --- loading -------------------------------------------------------------------------
 
     def load(self, cid: str) -> list[Any] | None:
@@ -151,7 +157,7 @@ class Loader:
         try:
             values = self._unpickle(component)
         except Exception as error:
-            self.failed[cid] = reason = f"loading it failed with {type(error).__name__}: {error}"
+            self.failed[cid] = reason = _failure(error)
             self._stand_in(component, reason)
             return None
         finally:
@@ -185,10 +191,12 @@ class Loader:
     def _unpickle(self, component: Component) -> list[Any]:
         buffers = [self._buffer(buffer) for buffer in component.buffers]
         data = self._store.read(component.skeleton)
-        unpickler = pickle.Unpickler(io.BytesIO(data), buffers=buffers)
+        unpickler = StateUnpickler(data, buffers, self.registry)
         if NAMESPACE in component.references:
             unpickler.load()  # the first pickle stands for the globals themselves
         _prelude, values = unpickler.load()
+        if unpickler.met_unequal:
+            self.registry.unequal.update(component.keys)
         return list(values)
 
     def _buffer(self, buffer: Buffer) -> Any:
@@ -215,3 +223,8 @@ class Loader:
             for name in self.names_of.get(key, ()):
                 entry = self.manifest.names[name]
                 self._bind(name, LostObject(name, entry.type_name, reason, entry.cell))
+
+
+def _failure(error: Exception) -> str:
+    lost = isinstance(error, StateLostError)
+    return reason_of(error) if lost else f"loading it failed with {reason_of(error)}"

@@ -10,9 +10,9 @@ nodes which share mutable objects, saved as one pickle and loaded together.
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass, field
+from json import dumps, loads  # the user may patch the module
 from typing import Any
 
 from .errors import ManifestError
@@ -53,6 +53,11 @@ class Component:
     references: list[str]
     modules: list[str]
 
+    @property
+    def size(self) -> int:
+        """Bytes of its pickle and buffers."""
+        return self.skeleton[2] + sum(buffer.length for buffer in self.buffers)
+
 
 @dataclass
 class Manifest:
@@ -73,6 +78,10 @@ class Manifest:
     remade: list[str] = field(default_factory=list)
     """Lost variables which cells make again when they use them, as the user asked."""
 
+    def owners(self) -> dict[str, str]:
+        """The component of each node, by the node's key."""
+        return {key: cid for cid, found in self.components.items() for key in found.keys}
+
     def to_json(self) -> bytes:
         """Serialize; equal states give equal bytes."""
         document = {
@@ -91,7 +100,7 @@ class Manifest:
             "verified": self.verified,
             "remade": self.remade,
         }
-        return json.dumps(document, separators=(",", ":"), ensure_ascii=True).encode()
+        return dumps(document, separators=(",", ":"), ensure_ascii=True).encode()
 
 
 def _pack(component: Component) -> list[Any]:
@@ -148,7 +157,7 @@ def parse_manifest(data: bytes) -> Manifest:
         A field is missing or has the wrong shape.
     """
     try:
-        document = json.loads(data)
+        document = loads(data)
         if document["format"] != FORMAT:
             raise ManifestError(f"unknown manifest format {document['format']!r}")
         manifest = Manifest(

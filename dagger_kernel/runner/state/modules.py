@@ -18,7 +18,8 @@ import types
 from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
-from .pickler import BY_BASE, EXACT, rebuild_node
+from .dispatch import reduces
+from .pickler import rebuild_node
 from .rebuild import MODULE, current_loader, rebuilder
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def user_modules(last: str) -> set[str]:
     for name in sorted(new):
         module = sys.modules[name]
         top = name.partition(".")[0]
-        if _MADE_IN_C.match(name):
+        if _MADE_IN_C.match(name) or module is sys.modules.get("__main__"):
             continue
         if top != name and top in sys.modules and top not in found:
             continue  # a part of a library, even where it does not say where it lies
@@ -105,9 +106,13 @@ def _is_users(module: types.ModuleType, roots: tuple[str, ...]) -> bool:
     return False
 
 
+@reduces("builtins.module")
 def reduce_module(pickler: StatePickler, value: types.ModuleType) -> Any:
     """Save a module by name, as a node, or (where it is the node) by value."""
     content = types.ModuleType.__getattribute__(value, "__dict__")
+    if content is pickler.registry.namespace:
+        pickler.by_reference.add(id(value))
+        return (rebuild_main, ())
     spec = content.get("__spec__")
     for name in (content.get("__name__"), getattr(spec, "name", None)):
         if not isinstance(name, str) or sys.modules.get(name) is not value:
@@ -150,13 +155,17 @@ class ModuleState:
         self.module = module
 
 
+@reduces(ModuleState)
 def reduce_module_state(_pickler: StatePickler, state: ModuleState) -> Any:
     """Save the content of a module."""
     content = types.ModuleType.__getattribute__(state.module, "__dict__")
     return (restore_module, (state.module, _kept(content)))
 
 
-EXACT[ModuleState] = reduce_module_state
+@rebuilder
+def rebuild_main() -> types.ModuleType:
+    """Give the module whose variables these are: there is one in every process, none is made."""
+    return sys.modules["__main__"]
 
 
 @rebuilder
@@ -184,9 +193,6 @@ def rebuild_module(name: str, key: str | None, origin: Any, kind: Any) -> types.
 def restore_module(module: types.ModuleType, content: dict[str, Any]) -> None:
     """Fill a module."""
     vars(module).update(content)
-
-
-BY_BASE.append(("builtins.module", reduce_module))
 
 
 class SavedModules:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _QUIET_READERS = frozenset({"dataclasses", "typing", "annotationlib", "abc", "enum", "functools"})
 """Modules which read ``__main__.__dict__`` routinely and look single names up in it."""
 
+_OWN = __name__.rpartition(".")[0]
+"""The state layer itself, which looks at ``__main__`` as at any other object."""
+
 _MISSING = object()
 _MODULE_DICT: Any = vars(types.ModuleType)["__dict__"]
 
@@ -121,8 +124,9 @@ class MainModule(types.ModuleType):
         namespace: dict[str, Any] = _MODULE_DICT.__get__(self)
         hooks = _hooks.get(id(self))
         if hooks is not None:
-            caller = sys._getframe(1).f_globals.get("__name__")
-            if caller not in _QUIET_READERS and not str(caller).startswith("IPython."):
+            caller = str(sys._getframe(1).f_globals.get("__name__"))
+            quiet = caller in _QUIET_READERS or caller.startswith(("IPython.", _OWN))
+            if not quiet or caller == __name__:  # `vars`, below, is called by the user
                 hooks.expose()
         return namespace
 

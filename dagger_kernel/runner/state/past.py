@@ -11,7 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Self
 
-from .ambient.libraries import Decimals
+from .ambient.interpreter import Decimals
 from .ambient.process import Directory, Environment, SearchPath
 from .ambient.randomness import NumpyRandom, PythonRandom, TorchRandom
 from .graph import Registry

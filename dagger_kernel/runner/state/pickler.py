@@ -8,49 +8,22 @@ replaced by a stand-in, not the variable around it.
 
 from __future__ import annotations
 
-import copyreg
-import importlib
 import io
 import pickle
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from .errors import CannotPersistError
+from .dispatch import reduces, resolve_reducer
+from .errors import CannotPersistError, reason_of
 from .lost import LostObject, lost_details
+from .patched import find_importable
 from .rebuild import current_loader, rebuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .graph import Registry
-
-Reducer = "Callable[[StatePickler, Any], Any]"
 
 OUT_OF_BAND = 64 << 10
 """Buffers of this many bytes leave the pickle; thousands of small files would cost more."""
-
-EXACT: dict[type, Callable[[StatePickler, Any], Any]] = {}
-"""Reducers for exactly these types."""
-
-BY_BASE: list[tuple[str, Callable[[StatePickler, Any], Any]]] = []
-"""Reducers for a class given by qualified name, and its subclasses; the module need not exist."""
-
-UNSAVEABLE: dict[str, str] = {}
-"""Qualified names of types which cannot live on, and why."""
-
-
-def reduces(*targets: type | str) -> Callable[[Any], Any]:
-    """Register a reducer for types, or for qualified base-class names."""
-
-    def register(function: Any) -> Any:
-        for target in targets:
-            if isinstance(target, str):
-                BY_BASE.append((target, function))
-            else:
-                EXACT[target] = function
-        return function
-
-    return register
 
 
 def type_label(kind: type) -> str:
@@ -100,6 +73,10 @@ class StatePickler(pickle.Pickler):
         self.detached: set[int] = set()
         """Ids of arrays which are saved apart from the memory they view."""
         self.lost: list[tuple[str, str, int]] = []
+        self.lost_classes: dict[int, str] = {}
+        """Ids of classes which were given up, and why."""
+        self.unequal: dict[int, Any] = {}
+        """What stands for floats which are not equal to themselves, by their ids."""
         self.foreign: set[str] = set()
         self.modules: set[str] = set()
         self.filled_cells: set[int] = set()
@@ -127,6 +104,8 @@ class StatePickler(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         kind = type(value)
+        if self.registry.lost_classes and id(kind) in self.registry.lost_classes:
+            return self.lose(value, self.registry.lost_classes[id(kind)])
         try:
             reducer = self.registry.reducers[kind]
         except KeyError:
@@ -138,12 +117,14 @@ class StatePickler(pickle.Pickler):
         except (RecursionError, MemoryError, KeyboardInterrupt):
             raise
         except Exception as error:
-            return self.lose(value, f"{type(error).__name__}: {error}")
+            return self.lose(value, reason_of(error))
 
     def lose(self, value: Any, reason: str) -> Any:
         """Replace one object by a stand-in and remember why."""
         label = type_label(type(value))
         self.lost.append((label, reason, self.registry.cell))
+        if issubclass(type(value), type):
+            self.lost_classes[id(value)] = reason
         return (rebuild_lost, (self.name, label, reason, self.registry.cell))
 
     def by_name(self, value: Any, module: str, path: str) -> Any:
@@ -154,77 +135,17 @@ class StatePickler(pickle.Pickler):
             self.references.add(key)
         elif module not in sys.builtin_module_names:
             self.modules.add(module)
-        if getattr(value, "__module__", None) == module and (
-            getattr(value, "__qualname__", None) == path
+        if (
+            getattr(value, "__module__", None) == module
+            and getattr(value, "__qualname__", None) == path
+            and find_importable(module, path) is value
         ):
             # The C pickler writes a plain global, which is shorter and remembered.
             return NotImplemented
         return (rebuild_global, (module, path))
 
 
-def reduce_foreign(pickler: StatePickler, value: Any) -> Any:
-    """Save an object of a library the way that library defines."""
-    kind = type(value)
-    if pickler.registry.refused and type_label(kind) in pickler.registry.refused:
-        raise CannotPersistError(pickler.registry.refused[type_label(kind)])
-    place = pickler.registry.place_of(value)
-    if place is not None:
-        return pickler.by_name(value, *place)
-    special = copyreg.dispatch_table.get(kind)
-    # Asked of the type: a proxy would answer with the recipe of what it stands for.
-    recipe = special(value) if special is not None else cast("Any", kind).__reduce_ex__(value, 5)
-    if isinstance(recipe, str):
-        module = getattr(value, "__module__", None) or kind.__module__
-        found = find_importable(module, recipe)
-        if module == "__main__" or pickler.registry.module_key(module) is not None:
-            raise CannotPersistError("its type can only be saved by name, and names change")
-        if found is not value:
-            raise CannotPersistError(f"it says it is {module}.{recipe}, which is something else")
-        return pickler.by_name(value, module, recipe)
-    if not isinstance(recipe, tuple) or not 2 <= len(recipe) <= 6:
-        raise CannotPersistError("its __reduce__ does not give a pickle recipe")
-    from .reducers import instances
-
-    if recipe[0] is copyreg.__newobj__:  # type: ignore[attr-defined]
-        instances.refuse_hidden_type(kind, pickler.registry)
-    if len(recipe) == 2 or recipe[2] is None:
-        recipe = instances.with_attributes(value, recipe, pickler.registry)
-    pickler.foreign.add(type_label(kind))
-    module = kind.__module__
-    if isinstance(module, str) and module != "builtins":  # sympy's functions say None
-        pickler.modules.add(module)
-    return recipe
-
-
-_SINGLETONS = (
-    ("os", "environ"), ("os", "environb"), ("sys", "path"), ("sys", "argv"), ("sys", "modules"),
-    ("sys", "meta_path"), ("sys", "path_hooks"), ("sys", "flags"), ("warnings", "filters"),
-    ("random", "_inst"), ("numpy.random.mtrand", "_rand"), ("matplotlib", "rcParams"),
-    ("matplotlib", "colormaps"), ("pandas", "options"), ("logging", "root"), ("plotly.io", "renderers"),
-    ("plotly.io", "templates"), ("polars", "Config"), ("builtins", "__dict__"),
-)  # fmt: skip
-"""Objects of which there is one in a process; a variable may name them, but never own them."""
-
-
-def singletons() -> dict[int, tuple[str, str]]:
-    """Module and path of the singletons of loaded libraries, by id."""
-    found = {}
-    for module, path in _SINGLETONS:
-        if module in sys.modules:
-            value = getattr(sys.modules[module], path, None)
-            if value is not None:
-                found[id(value)] = (module, path)
-    return found
-
-
-class ByName:
-    """Saved in the place of a plain list or dictionary which belongs to a library."""
-
-    def __init__(self, module: str, path: str) -> None:
-        self.module = module
-        self.path = path
-
-
+@reduces(LostObject)
 def reduce_lost(pickler: StatePickler, value: LostObject) -> Any:
     """Keep a stand-in as it is: it names the cell which made the object."""
     details = lost_details(value)
@@ -232,56 +153,10 @@ def reduce_lost(pickler: StatePickler, value: LostObject) -> Any:
     return (rebuild_lost, details)
 
 
-def unsaveable(reason: str) -> Callable[[StatePickler, Any], Any]:
-    """Make a reducer which refuses, for types that cannot live on."""
-
-    def refuse(_pickler: StatePickler, _value: Any) -> Any:
-        raise CannotPersistError(reason)
-
-    return refuse
-
-
-EXACT[LostObject] = reduce_lost
-EXACT[ByName] = lambda pickler, value: pickler.by_name(value, value.module, value.path)
-EXACT[NamespaceProxy] = lambda _pickler, _value: (rebuild_namespace, ())
-
-
-def resolve_reducer(kind: type, registry: Registry) -> Callable[[StatePickler, Any], Any]:
-    """Choose the reducer of a type, once."""
-    from . import reducers
-
-    found = EXACT.get(kind)
-    if found is not None:
-        return found
-    if issubclass(kind, type):
-        return reducers.classes.reduce_class
-    names = [f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__]
-    for name in names:
-        if name in UNSAVEABLE:
-            return unsaveable(UNSAVEABLE[name])
-    for target, reducer in BY_BASE:
-        if target in names:
-            return reducer
-    if reducers.instances.is_user_class(kind, registry):
-        return reducers.instances.reduce_instance
-    if issubclass(kind, BaseException):
-        return reducers.instances.reduce_exception
-    if reducers.instances.is_plain_class(kind):
-        return reducers.instances.reduce_library_instance
-    return reduce_foreign
-
-
-def find_importable(module: str, path: str) -> Any:
-    """Find a module attribute by dotted path among loaded modules; None if absent."""
-    found: Any = sys.modules.get(module)
-    if found is None:
-        return None
-    for part in path.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            return None
-    return found
+@reduces(NamespaceProxy)
+def reduce_namespace(_pickler: StatePickler, _value: NamespaceProxy) -> Any:
+    """Save what stands for the dictionary of globals."""
+    return (rebuild_namespace, ())
 
 
 @rebuilder
@@ -299,10 +174,7 @@ def rebuild_namespace() -> dict[str, Any]:
 @rebuilder
 def rebuild_global(module: str, path: str) -> Any:
     """Import something saved by name."""
-    found: Any = importlib.import_module(module)
-    for part in path.split(".") if path else ():
-        found = getattr(found, part)
-    return found
+    return current_loader().registry.patched.find(module, path)
 
 
 @rebuilder

@@ -16,16 +16,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from .errors import RecomputeError
 from .graph import is_linkable
-from .lineage import PastStep, changed_files, history, rebound, recompute_plan
+from .lineage import PastStep, changed_files, rebound
 from .lost import LostObject
 from .past import PastLoader, Surroundings
+from .plan import Plan
 from .static import needs_of_source
 from .watch import watching
 
 if TYPE_CHECKING:
-    from .session import StateSession
+    from .stage import Stage
 
 MAX_REACHED = 2_000_000
 """Objects looked at to find what a value shares with variables."""
@@ -36,22 +36,17 @@ class Recompute:
 
     Parameters
     ----------
-    session : StateSession
-        The running cell's.
+    stage : Stage
+        Where cells run again.
     name : str
         The lost variable. Variables saved together with it are made together with it.
     """
 
-    def __init__(self, session: StateSession, name: str) -> None:
-        self._session = session
-        self._live = session.loader
+    def __init__(self, stage: Stage, name: str) -> None:
+        self._stage = stage
+        self._live = stage.loader
+        self._plan = Plan(stage.loader, stage.root, name)
         self._name = name
-        self._steps = history(session.root)
-        manifest = self._live.manifest
-        if name not in manifest.names:
-            raise self._refusal("there is no such variable")
-        self._lost = {entry["name"] for entry in manifest.lost} & manifest.names.keys() | {name}
-        self.names = self._together(name)
         self.cells: list[int] = []
         self._adopted: dict[str, dict[str, Any]] = {}
 
@@ -64,13 +59,12 @@ class Recompute:
             The cells may not, or cannot, run again; nothing has changed then.
         """
         if threading.current_thread() is not threading.main_thread():
-            raise self._refusal("it is used in a thread")
-        plan = self._plan()
-        self._check(plan)
+            raise self._plan.refusal("it is used in a thread")
+        plan = self._plan.steps()
         made: dict[str, Any] = {}
-        with self._session.aside() as namespace:
+        with self._stage.aside() as namespace:
             base = dict(namespace)
-            surroundings = Surroundings(self._session.home, self._session.environment)
+            surroundings = Surroundings(self._stage.home, self._stage.environment)
             with surroundings, quiet():
                 for step in plan:
                     namespace.clear()
@@ -79,79 +73,18 @@ class Recompute:
         self.cells = [step.cell for step in plan]
         lost = [name for name, value in made.items() if type(value) is LostObject]
         if self._name not in made or self._name in lost:
-            raise self._refusal(f"cell [{self.cells[0]}] did not make it this time")
+            raise self._plan.refusal(f"cell [{self.cells[0]}] did not make it this time")
         equal = [(cid, self._values(cid, found)) for cid, found in self._adopted.items()]
-        found = (self._component(other) for other in self.names & self._lost)
-        remade = {cid for cid in found if cid is not None}
+        remade = self._plan.components
         equal += [(cid, self._values(cid, made)) for cid in remade]
         for cid, values in equal:
             self._live.adopt(cid, values)
-        return {other: made[other] for other in self.names if self._component(other) in remade}
+        return {other: made[other] for other in self.names if self._plan.component(other) in remade}
 
-    # --- which cells ----------------------------------------------------------------------
-
-    def _component(self, name: str) -> str | None:
-        entry = self._live.manifest.names.get(name)
-        return self._live.component_of.get(entry.key) if entry is not None else None
-
-    def _together(self, name: str) -> set[str]:
-        """Names of the variables which are saved together."""
-        cid = self._component(name)
-        keys = self._live.manifest.components[cid].keys if cid is not None else ()
-        return {name, *(other for key in keys for other in self._live.names_of.get(key, ()))}
-
-    def _plan(self) -> list[PastStep]:
-        """Find the cells to run; what they use and is lost too must be made with them."""
-        manifests = dict(self._steps)
-        needed = self._name
-        while True:
-            try:
-                plan = recompute_plan(self._steps, self.names)
-            except KeyError:
-                why = "no cell is known which made it"
-                if needed != self._name:
-                    why = f"its cells use '{needed}', which is lost too and cannot be made again"
-                raise self._refusal(why) from None
-            for step in plan:
-                before = manifests.get(step.before)
-                lost = {entry["name"] for entry in before.lost} if before is not None else set()
-                more = lost & set(step.manifest.lineage.get("read", ())) - self.names
-                if more:
-                    needed = min(more)
-                    self.names |= self._together(needed)
-                    break
-            else:
-                return plan
-
-    # --- may they run? --------------------------------------------------------------------
-
-    def _check(self, plan: list[PastStep]) -> None:
-        changes = changed_files(self._session.root)
-        writers = {step: paths for _, step, paths in changes}
-        for step in plan:
-            lineage, cell = step.manifest.lineage, f"cell [{step.cell}]"
-            if paths := writers.get(step.manifest.step):
-                raise self._refusal(f"{cell} changed files ({_some(paths)})")
-            if lineage.get("ended", "ok") != "ok":
-                raise self._refusal(f"{cell} did not end well")
-            if lineage.get("asked"):
-                raise self._refusal(f"{cell} asked for input")
-            if not step.source:
-                raise self._refusal(f"the source of {cell} is not known")
-            if module := self._changed_module(step):
-                raise self._refusal(f"{cell} uses the module {module}, which has changed since")
-
-    def _changed_module(self, step: PastStep) -> str | None:
-        """A user's module which the step's source names and which is not what it was."""
-        now = self._live.manifest.components
-        for cid, component in step.manifest.components.items():
-            for key in component.keys:
-                if key.startswith("m:") and now.get(cid) != component and key[2:] in step.source:
-                    return key[2:]
-        return None
-
-    def _refusal(self, why: str) -> RecomputeError:
-        return RecomputeError(self._name, why)
+    @property
+    def names(self) -> set[str]:
+        """The variables which are made together."""
+        return self._plan.names
 
     # --- one cell -------------------------------------------------------------------------
 
@@ -159,20 +92,20 @@ class Recompute:
         self, step: PastStep, made: dict[str, Any], surroundings: Surroundings
     ) -> dict[str, Any]:
         """Run a cell on what it saw, with what was made so far; give the variables made."""
-        session, cell = self._session, f"cell [{step.cell}]"
-        with session.seeing(step.before) as past:
-            namespace = session.namespace
+        stage, cell = self._stage, f"cell [{step.cell}]"
+        with stage.seeing(step.before) as past:
+            namespace = stage.namespace
             namespace.update(made)
             seed = seed_of(step.manifest.step)
-            surroundings.put(past.manifest.ambient, session.fetch_ambient, seed)
-            session.prefetch(needs_of_source(step.source))
+            surroundings.put(past.manifest.ambient, stage.fetch_ambient, seed)
+            stage.prefetch(needs_of_source(step.source))
             read: list[str] = []
             try:
-                with watching(session.home, read.append):
+                with watching(stage.home, read.append):
                     exec(_compiled(step), namespace)
             except Exception as error:
                 why = f"{cell} failed when it ran again, with {type(error).__name__}: {error}"
-                raise self._refusal(why[:500]) from error
+                raise self._plan.refusal(why[:500]) from error
             self._check_files(step, read)
             made = {name: namespace[name] for name in self.names if name in namespace}
             self._check_links(step, past, made)
@@ -180,14 +113,14 @@ class Recompute:
 
     def _check_files(self, step: PastStep, read: list[str]) -> None:
         """Refuse if the cell read a file which is not the one it read then."""
-        home = os.path.realpath(self._session.home)
+        home = os.path.realpath(self._stage.home)
         opened = {os.path.relpath(path, home) for path in read}
-        for number, _, paths in changed_files(self._session.root):
+        for number, _, paths in changed_files(self._stage.root):
             for path in paths:
                 named = path in opened or os.path.basename(path) in step.source
                 if number >= step.manifest.sequence and named:
                     why = f"cell [{step.cell}] reads {path}, which a later cell changed"
-                    raise self._refusal(why)
+                    raise self._plan.refusal(why)
 
     def _check_links(self, step: PastStep, past: PastLoader, made: dict[str, Any]) -> None:
         """See that what the made values look into is what the session has under that name.
@@ -196,9 +129,10 @@ class Recompute:
         cell's own object takes the place of the saved one; if not, nothing is right.
         """
         reached = self._reach(list(made.values()))
-        later = self._steps[[name for name, _ in self._steps].index(step.after) + 1 :]
+        steps = self._plan.history
+        later = steps[[name for name, _ in steps].index(step.after) + 1 :]
         live = self._live.manifest
-        for name, value in list(self._session.namespace.items()):
+        for name, value in list(self._stage.namespace.items()):
             if name in self.names or name not in live.names or past.is_live(name, value):
                 continue
             shared = reached.keys() & self._reach([value]).keys()
@@ -207,15 +141,15 @@ class Recompute:
             entry = live.names[name]
             cid = self._live.component_of[entry.key]
             if step.manifest.components.get(cid) == live.components[cid]:
-                self._adopted.setdefault(cid, dict(self._session.namespace))
+                self._adopted.setdefault(cid, dict(self._stage.namespace))
             elif not rebound(name, later):
                 why = f"it looks into '{name}', which a later cell changed"
-                raise self._refusal(why)
+                raise self._plan.refusal(why)
 
     def _reach(self, values: list[Any]) -> dict[int, Any]:
         """Every object that values lead to, by identity; classes and namespaces end the way."""
         found: dict[int, Any] = {}
-        namespace = self._session.namespace
+        namespace = self._stage.namespace
         stops = {id(namespace), id(namespace["__builtins__"]), id(sys.modules)}
         waiting = list(values)
         while waiting:
@@ -223,7 +157,7 @@ class Recompute:
             if id(value) in found or id(value) in stops or isinstance(value, _ENDS):
                 continue
             if len(found) > MAX_REACHED:
-                raise self._refusal("it is too large to see what it shares with variables")
+                raise self._plan.refusal("it is too large to see what it shares with variables")
             if issubclass(type(value), type):
                 if value.__module__ == "__main__":
                     found[id(value)] = value
@@ -243,11 +177,13 @@ class Recompute:
             for name in live.names_of.get(key, ())
         ):
             names = [n for key in live.manifest.components[cid].keys for n in live.names_of[key]]
-            raise self._refusal(f"it looks into '{min(names)}', which this cell has used already")
+            raise self._plan.refusal(
+                f"it looks into '{min(names)}', which this cell has used already"
+            )
         for key in live.manifest.components[cid].keys:
             names = [name for name in live.names_of.get(key, ()) if name in objects]
             if not names:
-                raise self._refusal("it looks into an object which has no name of its own")
+                raise self._plan.refusal("it looks into an object which has no name of its own")
             values.append(objects[names[0]])
         return values
 
@@ -258,10 +194,6 @@ _ENDS = (types.ModuleType, types.CodeType, types.BuiltinFunctionType, str, bytes
 def _counts(value: Any) -> bool:
     """Whether two variables sharing this object differ from two with equal ones."""
     return is_linkable(type(value)) or issubclass(type(value), type)
-
-
-def _some(paths: list[str]) -> str:
-    return ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "")
 
 
 def _compiled(step: PastStep) -> types.CodeType:

@@ -9,7 +9,7 @@ from .lost import LostObject, refused
 
 if TYPE_CHECKING:
     from .manifest import Manifest
-    from .session import StateSession
+    from .stage import Stage
 
 
 class Remade:
@@ -17,12 +17,12 @@ class Remade:
 
     Parameters
     ----------
-    session : StateSession
-        The cell's.
+    stage : Stage
+        Where cells run again.
     """
 
-    def __init__(self, session: StateSession) -> None:
-        self._session = session
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
         self._asked: set[str] = set()
         self._due: set[str] = set()
         self._used: set[str] = set()
@@ -63,22 +63,24 @@ class Remade:
             It could not be kept, nor be made again.
         """
         __tracebackhide__ = True
-        if name in self._due and name not in self._session.namespace:
+        if self._stage.repeating:
+            return self._stage.loader.fetch(name)  # a repeated cell sees what it saw
+        if name in self._due and name not in self._stage.namespace:
             self._try(name)
             if name in self._cells:
-                return self._session.namespace[name]
-        return self._session.loader.fetch(name)
+                return self._stage.namespace[name]
+        return self._stage.loader.fetch(name)
 
     def ask(self, name: str) -> list[int]:
         """Make a variable again because the user says so; see `StateSession.recompute`."""
-        if self._session.repeating:
+        if self._stage.repeating:
             return []  # the cell that asked runs again itself, with what it asked for at hand
         if name in self._cells:
             return self._cells[name]
-        found = self._session.namespace.get(name)
+        found = self._stage.namespace.get(name)
         if name not in self._lost and type(found) is not LostObject:
             try:
-                self._session.loader.fetch(name)
+                self._stage.loader.fetch(name)
             except KeyError:
                 if found is None:
                     raise RecomputeError(name, "there is no such variable") from None
@@ -100,12 +102,12 @@ class Remade:
     def _make(self, name: str) -> None:
         from .recompute import Recompute
 
-        session = self._session
-        work = Recompute(session, name)
-        with session.loader.lock:
+        work = Recompute(self._stage, name)
+        namespace = self._stage.namespace
+        with self._stage.loader.lock:
             for other, value in work.run().items():
-                if type(session.namespace.get(other)) is LostObject:
-                    session.namespace[other] = value
+                if type(namespace.get(other)) is LostObject:
+                    namespace[other] = value
         self._due -= work.names
         self._cells.update(dict.fromkeys(work.names, work.cells))
 
@@ -115,7 +117,7 @@ class Remade:
         return {
             name
             for name in self._lost - self._cells.keys()
-            if type(self._session.namespace.get(name)) is LostObject
+            if type(self._stage.namespace.get(name)) is LostObject
         }
 
     def still(self, manifest: Manifest) -> list[str]:

@@ -48,6 +48,8 @@ class Needs:
         """Dotted modules which a plain ``import a.b`` makes reachable through ``a``."""
         self.assigned: set[str] = set()
         """Dotted names assigned to, as in ``pd.DataFrame.head2 = ...``."""
+        self.modules: dict[str, str] = {}
+        """Modules by the names which plain imports bind."""
 
 
 def needs_of_source(source: str) -> Needs:
@@ -70,6 +72,7 @@ def needs_of_source(source: str) -> Needs:
                 found.reads.add(node.id)
         elif isinstance(node, ast.Import):
             found.imports.update(a.name for a in node.names if "." in a.name and not a.asname)
+            found.modules.update((a.asname, a.name) for a in node.names if a.asname)
         elif isinstance(node, ast.Attribute):
             found.everything = found.everything or node.attr in _READS_ALL
             if isinstance(node.ctx, ast.Store):

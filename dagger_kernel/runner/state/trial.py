@@ -9,17 +9,18 @@ libraries are tried, each until it has been loaded once.
 from __future__ import annotations
 
 import builtins
-import io
-import json
 import os
-import pickle
 import select
 import signal
 import time
 import warnings
+from json import dumps as json_of  # the user may patch the module
+from json import loads
 from typing import TYPE_CHECKING
 
+from .errors import reason_of
 from .rebuild import pop_loader, push_loader
+from .unpickler import StateUnpickler
 
 if TYPE_CHECKING:
     from .dumping import Dump
@@ -100,7 +101,7 @@ def _round(dumps: dict[str, Dump], loader: Loader) -> tuple[dict[str, str], int]
         _, status = os.waitpid(child, 0)
     except OSError:  # somebody else has waited for it
         status = 0
-    lines = [json.loads(line) for line in text.splitlines() if line.endswith(b"]")]
+    lines = [loads(line) for line in text.splitlines() if line.endswith(b"]")]
     done = {line[0]: line[1] for line in lines if len(line) == 2}
     return done, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
@@ -131,15 +132,13 @@ def _child(dumps: dict[str, Dump], loader: Loader, writer: int) -> None:
             reason = ""
             try:
                 buffers = [buffer.raw() for buffer in dump.buffers]
-                unpickler = pickle.Unpickler(io.BytesIO(dump.skeleton), buffers=buffers)
+                unpickler = StateUnpickler(dump.skeleton, buffers, loader.registry)
                 if dump.pickler.seeded:
                     unpickler.load()
                 unpickler.load()
             except BaseException as error:
-                reason = f"it saves, but loading it fails with {type(error).__name__}: {error}"[
-                    :500
-                ]
-            os.write(writer, json.dumps([key, reason]).encode() + b"\n")
+                reason = f"it saves, but loading it fails with {reason_of(error)}"[:500]
+            os.write(writer, json_of([key, reason]).encode() + b"\n")
         pop_loader()
     finally:
         os._exit(0)

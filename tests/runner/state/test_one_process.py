@@ -20,6 +20,16 @@ PROGRAMS = {
         "'t' in globals()",
         "print('t' in dir())",
     ],
+    "transforms know their parents where they are": [
+        "from matplotlib.figure import Figure\nfigure=Figure(); axes=figure.add_subplot(); line,=axes.plot([1,2,3])",
+        "from matplotlib.transforms import TransformNode\n"
+        "waiting=[axes.transData, axes.transAxes, figure.transFigure, line.get_transform()]; seen={}\n"
+        "while waiting:\n    node=waiting.pop()\n    if id(node) in seen: continue\n    seen[id(node)]=node\n"
+        "    parents=[ref() for ref in node._parents.values()]\n"
+        "    waiting += [n for n in [*vars(node).values(), *parents] if isinstance(n, TransformNode)]\n"
+        "print(len(seen) > 10, all(id(ref())==key for node in seen.values() for key, ref in node._parents.items() if ref() is not None))",
+        "axes.set_xlim(0, 10); print([round(float(v)) for v in axes.transData.transform((10, 0)) - axes.transAxes.transform((1, 0))][0])",
+    ],
     "delete of a partner": [
         "t=[1]; p=[t]",
         "del t",
@@ -401,6 +411,34 @@ PROGRAMS = {
         "import functools\nclass A:\n    @functools.singledispatchmethod\n    def f(self, x): return 'o'\n    @f.register\n    def _(self, x: int): return 'i'\n    @functools.cached_property\n    def cp(self): return [1]\na=A(); a.cp",
         "print(a.f(1), a.f(''), a.cp)\na.cp.append(2)\n@A.f.register\ndef _(self, x: str): return 's'",
         "print(a.f(''), a.cp)",
+    ],
+    "numbers which are not equal to themselves": [
+        "import math, json, decimal\nnan=float('nan'); nl=[nan, -nan]; nd={nan: 1}; two=[float('nan')]*2; D=decimal.Decimal('NaN'); S=decimal.Decimal('sNaN'); ld=[D, S]; c=complex('nan'); lc={c: 1}; m=math.nan; j=json.loads('[NaN, 1]')",
+        "print(nan in nl, nan in nd, two[0] is two[1], nl[0] is two[0], D in ld, ld[1] is S, c in lc, m is math.nan, j[0] in j, math.copysign(1, nl[1]))",
+        "nl.append(two[0])",
+        "print(nan in nl, two[1] in nl, nl.index(nan), nd[nan])",
+        "import numpy as np, pandas as pd; nn=np.nan; na=[nn, float('nan')]; t=(nn,); df=pd.DataFrame({'a': ['x', np.nan, None]}, dtype=object)",
+        "print(nn in na, nn is np.nan, na[1] is np.nan, t[0] is nn, df.a[1] is np.nan, df.a[2])",
+    ],
+    "views older than the ban on writing": [
+        "import numpy as np\na=np.arange(5); v=a[1:]; a.flags.writeable=False; w=a[2:]; big=np.zeros(100_000); bv=big[::2]; big.flags.writeable=False; f=np.zeros((3, 4), order='F'); fv=f[1]; f.flags.writeable=False",
+        "v[0]=9; bv[1]=3; fv[2]=8; print(a, big[2], a.flags.writeable, w.flags.writeable, f.sum())",
+        "v[1]=7; bv[2]=4; print(a, w, big[4], a.flags.writeable, v.flags.writeable, np.shares_memory(a, v))",
+    ],
+    "statistics of caches": [
+        "import functools\n@functools.lru_cache(maxsize=2)\ndef g(x): return x\nfor i in (1, 2, 3, 1): g(i)\n@functools.lru_cache(typed=True)\ndef h(x, *, k=1): return [x, k]\nh(1, k=2); h(1.0, k=2); h(2); h(2)\n@functools.lru_cache(maxsize=0)\ndef z(x): return x\nz(1); z(1)\n@functools.cache\ndef e(x): return 1/x\nfor i in (1, 0, 0, 1):\n    try: e(i)\n    except ZeroDivisionError: pass\nfor i in range(20_000): e(1)",
+        "print(g.cache_info(), h.cache_info(), z.cache_info(), e.cache_info())",
+        "g(3); g(1); g(4); h(2); print(g.cache_info(), h.cache_info())",
+        "g(3); g(1); print(g.cache_info())",
+    ],
+    "options of SQLite connections": [
+        "import sqlite3; con=sqlite3.connect('q.db', timeout=30); con.row_factory=lambda c, r: {'n': r[0]}; mem=sqlite3.connect(':memory:'); mem.row_factory=sqlite3.Row\nfor pragma in ('foreign_keys=on', 'synchronous=off', 'cache_size=77'): con.execute('pragma '+pragma)\n_=mem.execute('pragma recursive_triggers=on'); _=None",
+        "print([con.execute('pragma '+n).fetchone() for n in ('foreign_keys', 'synchronous', 'cache_size', 'busy_timeout')], tuple(mem.execute('pragma recursive_triggers').fetchone()))\n_=con.execute('create table t(a)'); _=con.execute('insert into t values(1)'); con.commit()",
+        "print(con.execute('select * from t').fetchall(), con.execute('pragma foreign_keys').fetchone())",
+    ],
+    "the system's randomness": [
+        "import random; sr=random.SystemRandom(); srs=[sr]\nclass SR(random.SystemRandom): pass\ns2=SR(); s2.tag=[1]",
+        "print(0 <= sr.random() < 1, srs[0] is sr, s2.tag, s2.randint(3, 3), type(s2) is SR)",
     ],
     "big mix": [
         "import numpy as np, pandas as pd\nA=np.arange(100_000.).reshape(100,-1); B=A[::2]; df=pd.DataFrame(A[:, :3].copy(), columns=list('xyz')); d={'A':A,'B':B,'df':df}; L=[d, (A,)]",

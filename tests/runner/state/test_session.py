@@ -95,6 +95,19 @@ def test_changes_are_found_where_pagemap_is_hidden(warm_notebook):
     assert warm_notebook.run(hide + "print(a[7])")["report"]["bytes_written"] < 8192
 
 
+def test_copies_made_for_saving_are_not_taken_for_one_another(warm_notebook):
+    """Arrays with swapped axes are copied to be saved, one copy where the one before was."""
+    images = "np.full((20, 30, 20), float({0})).transpose(1, 0, 2) + 0"
+    warm_notebook.run(
+        "import numpy as np\n"
+        + "\n".join(f"x{n} = {images.format(n)}; pair{n} = [x{n}]" for n in range(40))
+    )
+    outcome = warm_notebook.run(
+        "\n".join(f"assert (x{n} == {n}).all() and pair{n}[0] is x{n}, {n}" for n in range(40))
+    )
+    assert outcome["ename"] is None, outcome["evalue"]
+
+
 def test_report_lists_what_happened(notebook):
     report = notebook.run("a = 1; b = [a]; import socket; s = socket.socket()")["report"]
     assert {"a", "b", "s"} <= set(report["saved"])
@@ -113,6 +126,23 @@ def test_report_lists_what_happened(notebook):
     assert "loader.py" not in outcome["stdout"]
     assert notebook.run("del s")["report"]["lost"] == []
     assert notebook.run("s")["ename"] == "NameError"
+
+
+def test_functions_made_for_a_connection_are_told_as_lost(notebook):
+    notebook.run("import sqlite3; con = sqlite3.connect('a.db'); other = sqlite3.connect('a.db')")
+    report = notebook.run(
+        "con.create_function('dbl', 1, lambda x: 2 * x); con.create_collation('rv', lambda a, b: 0)"
+    )["report"]
+    assert [entry["name"] for entry in report["lost"]] == ["con"]
+    outcome = notebook.run("con.execute('select dbl(2)')")
+    assert "functions and collations made for it (dbl, rv)" in outcome["evalue"]
+    assert notebook.run("print(other.execute('select 1').fetchall())")["stdout"] == "[(1,)]\n"
+
+
+def test_a_reason_that_is_a_sentence_ends_once(notebook):
+    notebook.run("class A:\n    def __reduce__(self): ...\nimport io\n"
+                 "class B(io.RawIOBase):\n    def __reduce_ex__(self, p): raise ValueError('No.')\nb = B()")  # fmt: skip
+    assert ".." not in notebook.run("b.x")["evalue"]
 
 
 def test_a_lost_object_inside_a_list_spoils_nothing_else(notebook):
@@ -267,6 +297,30 @@ def test_a_damaged_state_directory_does_not_stop_the_cell(notebook):
     outcome = notebook.run("print('still here')\ny = 2")
     assert outcome["stdout"] == "still here\n"
     assert "error" in outcome["report"]
+
+
+def test_bytes_that_are_gone_cost_what_was_in_them_and_nothing_else(notebook):
+    notebook.run(
+        "import random, logging; random.seed(5); logging.getLogger('a').setLevel(10)\n"
+        "x = [1]; untouched = [2]\n"
+        "def f(): return 1\n"
+        "class C: pass\n"
+        "c = C()"
+    )
+    for blob in (notebook.root / "b").rglob("*"):
+        if blob.is_file():
+            blob.unlink()
+    outcome = notebook.run(
+        "".join(
+            f"try: {name}\nexcept Exception as error: print(type(error).__name__)\n"
+            for name in "xfc"
+        )
+        + "import random, logging\n"
+        "x = [3]; y = 4; f = len; c = random.random() < 2; logging.getLogger('a').setLevel(20)"
+    )
+    assert outcome["stdout"] == "StateLostError\n" * 3
+    assert "error" not in outcome["report"]
+    assert notebook.run("print(x, y, f('ab'), c)")["stdout"] == "[3] 4 2 True\n"
 
 
 def test_inspect_on_the_command_line(notebook):

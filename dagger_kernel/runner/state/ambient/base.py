@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import sys
 from functools import partial
+from json import dumps  # the user may patch the module
 from typing import TYPE_CHECKING, Any
 
 from .hooks import on_import
@@ -33,15 +34,18 @@ class Provider:
         """Take the baseline, before anything is restored; may happen while waiting idly."""
 
     def seed(self, seed: bytes) -> None:
-        """Make what is random depend on the step alone."""
+        """Make what is random depend on the step alone; the last call counts."""
 
     def capture(self) -> Any:
-        """Give the value to keep, or None while it is the baseline."""
+        """Give the value to keep, or None while it is the baseline; changes nothing."""
         raise NotImplementedError
 
     def restore(self, value: Any) -> None:
         """Put a kept value in force."""
         raise NotImplementedError
+
+    def expect(self) -> None:
+        """Look at what the cell is about to change; everything is restored by now."""
 
 
 class Ambient:
@@ -68,6 +72,15 @@ class Ambient:
         for provider in self._providers:
             if provider.module in sys.modules:
                 self._start(provider)
+
+    def rehearse(self) -> None:
+        """Touch what `begin` and `capture` touch of the libraries that are loaded; restores nothing."""
+        for provider in self._providers:
+            if provider.module in sys.modules and provider.name not in self._active:
+                self._start(provider)
+                with contextlib.suppress(Exception):
+                    provider.seed(bytes(16))
+                    provider.capture()
 
     @property
     def environment(self) -> dict[str, str] | None:
@@ -109,6 +122,15 @@ class Ambient:
         except Exception as error:
             self.failures.append((provider.name, f"{type(error).__name__}: {error}"))
 
+    def expect(self) -> None:
+        """Let the providers look at what the cell is about to change."""
+        for provider in self._providers:
+            if provider.name in self._active:
+                try:
+                    provider.expect()
+                except Exception as error:
+                    self.failures.append((provider.name, f"{type(error).__name__}: {error}"))
+
     def capture(self, loaded: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Give the plain values for the manifest, and the values of ``a:`` nodes."""
         plain: dict[str, Any] = {}
@@ -119,7 +141,7 @@ class Ambient:
                 try:
                     value = provider.capture()
                     if provider.plain:
-                        json.dumps(value)
+                        dumps(value)
                 except Exception as error:
                     self.failures.append((provider.name, f"{type(error).__name__}: {error}"))
                     value = None

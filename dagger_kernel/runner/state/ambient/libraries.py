@@ -1,93 +1,12 @@
-"""Options of libraries, and the interpreter's own: what is not the default is kept."""
+"""Options of numerical libraries: what is not the default is kept."""
 
 from __future__ import annotations
 
-import decimal
-import locale
 import sys
 import warnings
 from typing import Any
 
 from .base import Provider
-
-
-class Warnings(Provider):
-    """Warning filters."""
-
-    name = "warnings"
-    plain = False
-
-    def start(self) -> None:
-        self._base = list(warnings.filters)
-        self._waiting: list[Any] = []
-
-    def capture(self) -> Any:
-        now = list(warnings.filters)
-        if now == self._base and not self._waiting:
-            return None
-        return [self._named(entry) for entry in now] + self._waiting
-
-    @staticmethod
-    def _named(entry: Any) -> Any:
-        """Name a library's category: looking at a filter must not import the library."""
-        action, message, category, module, line = entry
-        place = (category.__module__, category.__qualname__)
-        found = getattr(sys.modules.get(place[0]), place[1], None)
-        named = place if found is category and place[0] != "__main__" else category
-        return (action, message, named, module, line)
-
-    def restore(self, value: Any) -> None:
-        restored = []
-        for entry in value:
-            action, message, category, module, line = entry
-            if isinstance(category, tuple):
-                category = getattr(sys.modules.get(category[0]), category[1], None)
-                if category is None:
-                    # Its library is not loaded; importing it sets its filters anew.
-                    self._waiting.append(entry)
-                    continue
-            restored.append((action, message, category, module, line))
-        warnings.filters[:] = restored  # type: ignore[index]
-        warnings._filters_mutated()  # type: ignore[attr-defined]
-
-
-class Locale(Provider):
-    """The process's locale."""
-
-    name = "locale"
-
-    def start(self) -> None:
-        self._base = locale.setlocale(locale.LC_ALL)
-
-    def capture(self) -> Any:
-        now = locale.setlocale(locale.LC_ALL)
-        return now if now != self._base else None
-
-    def restore(self, value: Any) -> None:
-        try:
-            locale.setlocale(locale.LC_ALL, value)
-        except locale.Error:
-            pass
-
-
-class Decimals(Provider):
-    """The decimal context."""
-
-    name = "decimal"
-    plain = False
-
-    def start(self) -> None:
-        self._base = self._now()
-
-    @staticmethod
-    def _now() -> str:
-        return repr(decimal.getcontext())
-
-    def capture(self) -> Any:
-        return decimal.getcontext() if self._now() != self._base else None
-
-    def restore(self, value: Any) -> None:
-        decimal.setcontext(value)
 
 
 class NumpyOptions(Provider):
@@ -166,76 +85,6 @@ class PandasOptions(Provider):
                     continue
 
 
-class MatplotlibOptions(Provider):
-    """``rcParams``."""
-
-    name = "matplotlib.rc"
-    module = "matplotlib"
-    plain = False
-
-    def start(self) -> None:
-        self._base = self._now()
-
-    @staticmethod
-    def _now() -> dict[str, Any]:
-        # Not through `rcParams[...]`: looking the backend up would choose one.
-        return {
-            k: v for k, v in dict.items(sys.modules["matplotlib"].rcParams) if isinstance(k, str)
-        }
-
-    def capture(self) -> Any:
-        changed = {k: v for k, v in self._now().items() if self._base.get(k) != v}
-        backend = changed.get("backend")
-        if backend is not None and not isinstance(backend, str):
-            del changed["backend"]
-        return changed or None
-
-    def restore(self, value: Any) -> None:
-        matplotlib = sys.modules["matplotlib"]
-        backend = value.get("backend")
-        dict.update(matplotlib.rcParams, {k: v for k, v in value.items() if k != "backend"})
-        if backend is not None:
-            try:
-                matplotlib.use(backend)
-            except Exception:
-                pass
-
-
-class Figures(Provider):
-    """Figures which pyplot holds open, and which of them is current."""
-
-    name = "matplotlib.figures"
-    module = "matplotlib.pyplot"
-    plain = False
-
-    def capture(self) -> Any:
-        managers = sys.modules["matplotlib._pylab_helpers"].Gcf.figs
-        if not managers:
-            return None
-        return [(number, manager.canvas.figure) for number, manager in managers.items()]
-
-    def restore(self, value: Any) -> None:
-        pyplot = sys.modules["matplotlib.pyplot"]
-        helpers = sys.modules["matplotlib._pylab_helpers"].Gcf
-        for number, figure in value:
-            # A figure which was open registers itself while it is loaded, under a new number.
-            for other, manager in list(helpers.figs.items()):
-                if manager.canvas.figure is figure:
-                    del helpers.figs[other]
-                    manager.num = number
-                    helpers.figs[number] = manager
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore")
-                        figure.number = number
-                    break
-            else:
-                manager = None
-            if manager is not None:
-                continue
-            manager = pyplot._get_backend_mod().new_figure_manager_given_figure(number, figure)
-            helpers._set_new_active_manager(manager)
-
-
 class SklearnOptions(Provider):
     """scikit-learn's global configuration."""
 
@@ -251,32 +100,6 @@ class SklearnOptions(Provider):
 
     def restore(self, value: Any) -> None:
         sys.modules["sklearn"].set_config(**value)
-
-
-class PlotlyOptions(Provider):
-    """Plotly's default renderer and template."""
-
-    name = "plotly.defaults"
-    module = "plotly.io"
-
-    def start(self) -> None:
-        self._base = self._now()
-
-    @staticmethod
-    def _now() -> list[Any]:
-        io = sys.modules["plotly.io"]
-        return [str(io.renderers.default), io.templates.default]
-
-    def capture(self) -> Any:
-        now = self._now()
-        return now if now != self._base else None
-
-    def restore(self, value: Any) -> None:
-        io = sys.modules["plotly.io"]
-        if value[0] != self._base[0]:
-            io.renderers.default = value[0]
-        if value[1] != self._base[1]:
-            io.templates.default = value[1]
 
 
 class TorchOptions(Provider):

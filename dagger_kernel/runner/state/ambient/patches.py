@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import builtins
-import importlib
-import sys
+import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..lost import LostObject
+from ..patched import UNKNOWN
 from .base import Provider
 from .hooks import on_import
+from .places import dotted, find_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from ..patched import Patched
+    from .watched import Watched
 
 _SHELL_NAMES = frozenset({"display", "get_ipython", "exit", "quit", "_", "__IPYTHON__"})
-_NEVER = frozenset(
-    {"sys.stdout", "sys.stderr", "sys.stdin", "sys.path", "sys.argv", "sys.modules", "os.environ",
-     "sys.last_value", "sys.last_type", "sys.last_traceback", "sys.last_exc"}
-)  # fmt: skip
 
 
 class Builtins(Provider):
@@ -28,62 +27,63 @@ class Builtins(Provider):
     module = "builtins"
     plain = False
 
+    def __init__(self, patched: Patched) -> None:
+        self._patched = patched
+
     def start(self) -> None:
         self._base = dict(vars(builtins))
 
     def capture(self) -> Any:
         now = {k: v for k, v in vars(builtins).items() if k not in _SHELL_NAMES}
         missing = object()
-        return {k: v for k, v in now.items() if self._base.get(k, missing) is not v} or None
+        changed = {k: v for k, v in now.items() if self._base.get(k, missing) is not v}
+        for name in changed:
+            self._patched.add("builtins", name, self._base.get(name, UNKNOWN))
+        return changed or None
 
     def restore(self, value: Any) -> None:
         for name, content in value.items():
-            setattr(builtins, name, content)
+            self._patched.add("builtins", name, self._base.get(name, UNKNOWN))
+            if type(content) is not LostObject:
+                setattr(builtins, name, content)
 
 
 class Patches(Provider):
-    """Attributes which a cell assigned in modules and classes of libraries.
+    """Attributes which the user's code assigned in modules and classes of libraries.
 
     Parameters
     ----------
-    assigned : callable
-        Gives (object, attribute name) for the assignments of this cell.
-    users : callable
-        Tells whether a module name is the user's own, which is saved as a whole.
+    watched : Watched
+        Knows where to look.
+    patched : Patched
+        Told which places are patched, and what was there before.
     """
 
     name = "patches"
     plain = False
 
-    def __init__(
-        self, assigned: Callable[[], list[tuple[Any, str]]], users: Callable[[str], bool]
-    ) -> None:
-        self._assigned = assigned
-        self._users = users
+    def __init__(self, watched: Watched, patched: Patched) -> None:
+        self._watched = watched
+        self._patched = patched
         self._kept: dict[tuple[str, str, str], Any] = {}
 
     def capture(self) -> Any:
-        for owner, attribute in self._assigned():
-            place = self._place(owner)
-            if place is None or f"{place[0]}.{attribute}" in _NEVER:
-                continue
-            content = vars(owner)
-            if attribute in content:
-                self._kept[(*place, attribute)] = content[attribute]
-        for module, path, name in list(self._kept):
-            owner = _find(module, path)
-            if owner is not None and name in vars(owner):
-                self._kept[module, path, name] = vars(owner)[name]
-        return dict(self._kept) or None
+        for place in self._watched.places | self._kept.keys():
+            owner = find_owner(*place[:2])
+            if owner is not None:
+                self._look(owner, place)
+        return dict(sorted(self._kept.items())) or None
 
-    def _place(self, owner: Any) -> tuple[str, str] | None:
-        if isinstance(owner, type):
-            module, path = owner.__module__, owner.__qualname__
+    def _look(self, owner: Any, place: tuple[str, str, str]) -> None:
+        """Keep what a patched place holds, unless it is as the library made it."""
+        where, content = (place[0], dotted(*place[1:])), vars(owner)
+        if place[2] in content:
+            self._patched.add(*where)
+        if place[2] in content and not self._patched.holds(content[place[2]], *where):
+            self._kept[place] = content[place[2]]
         else:
-            module, path = getattr(owner, "__name__", ""), ""
-        if module in ("__main__", "builtins") or self._users(module):
-            return None
-        return (module, path) if _find(module, path) is owner else None
+            self._kept.pop(place, None)
+            self._patched.discard(*where)
 
     def restore(self, value: Any) -> None:
         self._kept = dict(value)
@@ -91,18 +91,12 @@ class Patches(Provider):
             on_import(module, partial(self._apply, (module, path, attribute)))
 
     def _apply(self, place: tuple[str, str, str]) -> None:
-        owner = _find(place[0], place[1])
-        if owner is not None:
-            try:
-                setattr(owner, place[2], self._kept[place])
-            except (AttributeError, TypeError):
-                pass
-
-
-def _find(module: str, path: str) -> Any:
-    if module not in sys.modules:
-        return None
-    found: Any = importlib.import_module(module)
-    for part in path.split(".") if path else ():
-        found = getattr(found, part, None)
-    return found
+        owner, content = find_owner(place[0], place[1]), self._kept[place]
+        if owner is not None and type(content) is not LostObject:
+            where = (place[0], dotted(*place[1:]))
+            self._patched.add(*where, vars(owner).get(place[2], UNKNOWN))
+            with contextlib.suppress(AttributeError, TypeError):
+                setattr(owner, place[2], content)
+            names: Any = getattr(owner, "_accessors", None)
+            if hasattr(content, "_accessor") and isinstance(names, set):
+                names.add(place[2])  # as pandas does

@@ -1,4 +1,4 @@
-"""The interpreter and the process: directory, environment, search path, limits."""
+"""The process: directory, environment, search path."""
 
 from __future__ import annotations
 
@@ -37,12 +37,18 @@ class Environment(Provider):
     def seed(self, seed: bytes) -> None:
         # Not earlier: what the step itself sets is no change of the user's.
         del seed
-        self._base = dict(os.environ)
+        self._raw = dict(os.environ._data)  # type: ignore[attr-defined]
+
+    @property
+    def _base(self) -> dict[str, str]:
+        return {os.fsdecode(name): os.fsdecode(value) for name, value in self._raw.items()}
 
     def capture(self) -> Any:
-        now = dict(os.environ)
-        changed = {k: v for k, v in now.items() if self._base.get(k) != v}
-        removed = [k for k in self._base if k not in now]
+        if os.environ._data == self._raw:  # type: ignore[attr-defined]
+            return None  # decoding a hundred texts would take longer
+        now, base = dict(os.environ), self._base
+        changed = {k: v for k, v in now.items() if base.get(k) != v}
+        removed = [k for k in base if k not in now]
         return [changed, removed] if changed or removed else None
 
     def restore(self, value: Any) -> None:
@@ -68,31 +74,3 @@ class SearchPath(Provider):
 
     def restore(self, value: Any) -> None:
         sys.path[:] = with_skills(value, self._base)
-
-
-class Interpreter(Provider):
-    """Limits and switches of the interpreter."""
-
-    name = "interpreter"
-
-    def start(self) -> None:
-        self._base = self._now()
-
-    @staticmethod
-    def _now() -> dict[str, Any]:
-        return {
-            "recursion": sys.getrecursionlimit(),
-            "digits": sys.get_int_max_str_digits(),
-            "argv": [str(item) for item in sys.argv],
-        }
-
-    def capture(self) -> Any:
-        return {k: v for k, v in self._now().items() if self._base[k] != v} or None
-
-    def restore(self, value: Any) -> None:
-        if "recursion" in value:
-            sys.setrecursionlimit(value["recursion"])
-        if "digits" in value:
-            sys.set_int_max_str_digits(value["digits"])
-        if "argv" in value:
-            sys.argv[:] = value["argv"]

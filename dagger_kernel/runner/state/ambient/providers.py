@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import libraries, logs, patches, process, randomness, shell
+from . import interpreter, libraries, logs, patches, plotting, process, randomness, shell
+from .watched import ActiveMocks, Watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..patched import Patched
     from .base import Provider
 
 
@@ -16,6 +18,7 @@ def all_providers(
     modules: Callable[[], set[str]],
     load_modules: Callable[[], None],
     assigned: Callable[[], list[tuple[Any, str]]],
+    patched: Patched,
 ) -> list[Provider]:
     """Make the providers of one session.
 
@@ -27,29 +30,34 @@ def all_providers(
         Loads all of these which are saved.
     assigned : callable
         Gives the objects and attribute names which the cell assigned.
+    patched : Patched
+        The places of libraries which hold something of the user's.
     """
+    watched = Watched(assigned, modules, patched)
     return [
-        patches.Builtins(),
+        patches.Builtins(patched),
         process.Directory(),
         process.Environment(),
         process.SearchPath(),
-        process.Interpreter(),
+        interpreter.Interpreter(),
         randomness.PythonRandom(),
         randomness.NumpyRandom(),
         randomness.TorchRandom(),
-        libraries.Warnings(),
-        libraries.Locale(),
-        libraries.Decimals(),
+        interpreter.Warnings(),
+        interpreter.Locale(),
+        interpreter.Decimals(),
         libraries.NumpyOptions(),
         libraries.PandasOptions(),
-        libraries.MatplotlibOptions(),
-        libraries.Figures(),
+        plotting.MatplotlibOptions(),
+        plotting.Figures(),
         libraries.SklearnOptions(),
-        libraries.PlotlyOptions(),
+        plotting.PlotlyOptions(),
         libraries.TorchOptions(),
         logs.Logging(),
         # Extensions first: the callbacks among the objects may be theirs.
         shell.ShellOptions(modules, load_modules),
         shell.ShellObjects(),
-        patches.Patches(assigned, lambda name: name in modules()),
+        watched,
+        patches.Patches(watched, patched),
+        ActiveMocks(),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..reducers.instances import per_class
+from ..reducers.layout import per_class
 from .base import Provider
 
 if TYPE_CHECKING:

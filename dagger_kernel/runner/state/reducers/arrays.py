@@ -1,20 +1,12 @@
-"""NumPy arrays: memory is saved once, and views stay views.
-
-An array is either the owner of its memory, or a view of an owner. The owner may
-also be a plain buffer, which is what arrays restored from a mapped file have. A
-view is saved as its owner and the place in it, so that writing through one is
-seen through the other, in the same cell and in all later ones.
-"""
+"""NumPy arrays, the subclasses of its array, and arrays mapped from a file."""
 
 from __future__ import annotations
 
-import ctypes
-import pickle
-import sys
 from typing import TYPE_CHECKING, Any
 
-from ..pickler import EXACT, reduces
+from ..dispatch import reduces
 from ..rebuild import rebuilder
+from .array_memory import INTERFACES, rebuild_view, reduce_memory, reduce_view_of
 
 if TYPE_CHECKING:
     from ..pickler import StatePickler
@@ -31,37 +23,15 @@ def reduce_array(pickler: StatePickler, array: Any) -> Any:
     if kind is np.memmap:
         return reduce_memmap(pickler, array)
     if kind is not np.ndarray:
-        return _reduce_subclass(pickler, array)
+        return _reduce_subclass(array)
     if array.dtype.hasobject or array.dtype.kind not in _RAW_KINDS:
         holder = array.base
-        while type(holder).__name__ in ("DummyArray", "_Interface"):
+        while type(holder).__name__ in INTERFACES:
             holder = holder.base
         if isinstance(holder, np.ndarray):
-            return _view(array, holder)
-        return _reduce_object_array(array)
-    return _memory(pickler, array, array.base)
-
-
-def _memory(pickler: StatePickler, array: Any, holder: Any) -> Any:
-    """Save a plain array which `holder` (its base) keeps the memory of."""
-    import numpy as np
-
-    base = holder
-    while type(base).__name__ in ("DummyArray", "_Interface"):  # what `as_strided` leaves
-        base = base.base
-    if base is None or id(array) in pickler.detached or array.nbytes == 0:
-        return _owner(array)
-    if isinstance(base, np.ndarray):
-        # Only this view holds its base: nobody can see whether they share memory.
-        if base is array.base and _is_sole_view(array):
-            return _owner(array)
-        return _view(array, base)
-    owner = base.obj if isinstance(base, memoryview) else base
-    if isinstance(owner, ctypes.Array | bytearray | bytes) or type(owner).__name__ == "mmap":
-        return _view_of_buffer(array, owner)
-    if type(owner).__module__ == "array":
-        return _view_of_buffer(array, owner)
-    return _owner(array)
+            return reduce_view_of(array, holder)
+        return array.__reduce_ex__(2)  # its own protocol knows the objects in it
+    return reduce_memory(pickler, array, array.base)
 
 
 class Plain:
@@ -71,166 +41,23 @@ class Plain:
         self.array = array
 
 
+@reduces(Plain)
 def reduce_plain(pickler: StatePickler, value: Plain) -> Any:
     """Save the memory under an array subclass."""
     import numpy as np
 
-    return _memory(pickler, value.array.view(np.ndarray), value.array.base)
+    return reduce_memory(pickler, value.array.view(np.ndarray), value.array.base)
 
 
-EXACT[Plain] = reduce_plain
-
-
-def _is_sole_view(array: Any) -> bool:
-    """Whether nothing but this view refers to its base, and it covers most of it."""
-    base = array.base
-    # References: the view's own, those of the callers, this variable and the argument.
-    return bool(sys.getrefcount(base) <= 5 and base.base is None and 0 not in array.strides)
-
-
-def _owner(array: Any) -> Any:
-    """Save memory and layout of an array which owns its memory."""
-    import numpy as np
-
-    order = "C"
-    flat = array
-    if array.nbytes:
-        if array.flags.c_contiguous:
-            pass
-        elif array.flags.f_contiguous:
-            order, flat = "F", array.T
-        else:
-            flat = np.ascontiguousarray(array)
-    raw = flat.reshape(-1).view(np.uint8) if array.nbytes and array.dtype.itemsize else b""
-    data = pickle.PickleBuffer(raw) if array.nbytes >= 1024 else bytes(raw)
-    return (rebuild_array, (data, array.dtype, array.shape, order, bool(array.flags.writeable)))
-
-
-@rebuilder
-def rebuild_array(
-    data: Any, dtype: Any, shape: tuple[int, ...], order: str, writeable: bool
-) -> Any:
-    """Make an array over its saved memory."""
-    import numpy as np
-
-    if not memoryview(data):
-        made = np.empty(shape, dtype)
-    elif isinstance(data, bytes) or memoryview(data).readonly:
-        made = np.empty(shape, dtype, order=order)  # type: ignore[call-overload]
-        made.reshape(-1, order=order).view(np.uint8)[:] = np.frombuffer(data, np.uint8)
-    else:
-        made = np.ndarray(shape, dtype, data, 0, None, order)  # type: ignore[arg-type]
-    if not writeable:
-        made.flags.writeable = False
-    return made
-
-
-def _view(array: Any, base: Any) -> Any:
-    offset = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    return (
-        rebuild_view,
-        (base, array.dtype, array.shape, array.strides, offset, bool(array.flags.writeable)),
-    )
-
-
-def _view_of_buffer(array: Any, owner: Any) -> Any:
-    from ..memory import address_of
-
-    offset = array.__array_interface__["data"][0] - address_of(memoryview(owner).cast("B"))
-    return (
-        rebuild_view,
-        (owner, array.dtype, array.shape, array.strides, offset, bool(array.flags.writeable)),
-    )
-
-
-@rebuilder
-def rebuild_view(
-    base: Any,
-    dtype: Any,
-    shape: tuple[int, ...],
-    strides: tuple[int, ...],
-    offset: int,
-    writeable: bool,
-) -> Any:
-    """Make a view of an array or buffer."""
-    import numpy as np
-
-    if isinstance(base, np.ndarray):
-        made = _view_of_array(base, dtype, shape, strides, offset)
-    else:
-        made = np.ndarray(shape, dtype, base, offset, strides)
-    if not writeable:
-        made.flags.writeable = False
-    return made
-
-
-def _view_of_array(base: Any, dtype: Any, shape: Any, strides: Any, offset: int) -> Any:
-    import numpy as np
-
-    base = base.view(np.ndarray)
-    flat = base.T if base.flags.f_contiguous and not base.flags.c_contiguous else base
-    if flat.flags.c_contiguous and not dtype.hasobject and not base.dtype.hasobject:
-        # The new array's base is `base` itself, as it is for a slice.
-        return np.ndarray(shape, dtype, flat.reshape(-1).view(np.uint8), offset, strides)
-    made = np.asarray(_Interface(base, dtype, shape, strides, offset))
-    return made if made.dtype == dtype or dtype.hasobject else made.view(dtype)
-
-
-class _Interface:
-    """Describes memory inside another array to NumPy."""
-
-    def __init__(self, base: Any, dtype: Any, shape: Any, strides: Any, offset: int) -> None:
-        interface = dict(base.__array_interface__)
-        address, readonly = interface["data"]
-        self.base = base
-        self.__array_interface__ = {
-            "version": 3,
-            "shape": shape,
-            "strides": strides,
-            "typestr": dtype.str,
-            "data": (address + offset, readonly),
-        }
-        if dtype.names:
-            self.__array_interface__["descr"] = dtype.descr
-
-
-def _reduce_object_array(array: Any) -> Any:
-    """Save an array of objects by its own protocol."""
-    return array.__reduce_ex__(2)
-
-
-@reduces("_ctypes.Array")
-def reduce_segment(pickler: StatePickler, value: Any) -> Any:
-    """Save the memory under restored arrays as a buffer of its own."""
-    if type(value)._type_ is ctypes.c_ubyte and len(value) >= 1024:
-        del pickler
-        return (rebuild_segment, (pickle.PickleBuffer(value),))
-    return value.__reduce__()
-
-
-@rebuilder
-def rebuild_segment(data: Any) -> Any:
-    """Give the buffer itself; arrays over it share it."""
-    if isinstance(data, ctypes.Array):
-        return data
-    copy = data if isinstance(data, bytearray) else bytearray(data)
-    return (ctypes.c_ubyte * len(copy)).from_buffer(copy)
-
-
-def _reduce_subclass(pickler: StatePickler, array: Any) -> Any:
+def _reduce_subclass(array: Any) -> Any:
     """Save a matrix, a record array or the like with its attributes."""
     import numpy as np
 
     kind = type(array)
     own: Any = kind.__reduce__
     if own is not np.ndarray.__reduce__:
-        return (
-            _reduce_masked(pickler, array)
-            if isinstance(array, np.ma.MaskedArray)
-            else array.__reduce__()
-        )
+        return _reduce_masked(array) if isinstance(array, np.ma.MaskedArray) else array.__reduce__()
     plain = Plain(array)
-    del pickler
     state = getattr(array, "__dict__", None) or None
     if state is None:
         return (rebuild_subclass, (kind, plain))
@@ -243,7 +70,7 @@ def rebuild_subclass(kind: type, plain: Any) -> Any:
     return plain.view(kind)
 
 
-def _reduce_masked(_pickler: StatePickler, array: Any) -> Any:
+def _reduce_masked(array: Any) -> Any:
     """Save a masked array as data and mask."""
     import numpy as np
 

@@ -9,9 +9,9 @@ import tempfile
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from ..dispatch import reduces
 from ..errors import CannotPersistError
 from ..lost import LostObject
-from ..pickler import reduces
 from ..rebuild import rebuilder
 
 if TYPE_CHECKING:

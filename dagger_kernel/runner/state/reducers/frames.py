@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..pickler import reduce_foreign, reduces
+from ..dispatch import reduces
 from ..rebuild import rebuilder
+from .foreign import reduce_foreign
 
 if TYPE_CHECKING:
     from ..pickler import StatePickler
@@ -106,6 +107,25 @@ def rebuild_index(kind: Any, content: dict[str, Any]) -> Any:
     from pandas.core.indexes.base import _new_Index
 
     return _new_Index(kind, content)
+
+
+@reduces("pandas.core.arrays.string_.StringDtype", "pandas.StringDtype")
+def reduce_string_dtype(pickler: StatePickler, dtype: Any) -> Any:
+    """Save the type of text columns, which every frame has for its labels, without the NaN it holds."""
+    import numpy as np
+
+    if dtype.na_value is not np.nan:  # noqa: PLW0177 - that very object is meant
+        return reduce_foreign(pickler, dtype)
+    pickler.modules.add("pandas")
+    return (rebuild_string_dtype, (type(dtype), dtype.storage))
+
+
+@rebuilder
+def rebuild_string_dtype(kind: Any, storage: str) -> Any:
+    """Make the type of text columns with NumPy's NaN for missing values."""
+    import numpy as np
+
+    return kind(storage, np.nan)
 
 
 @reduces("polars.dataframe.frame.DataFrame", "polars.series.series.Series")

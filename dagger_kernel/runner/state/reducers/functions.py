@@ -14,8 +14,9 @@ import types
 from importlib.util import MAGIC_NUMBER
 from typing import TYPE_CHECKING, Any
 
+from ..dispatch import reduces
 from ..errors import CannotPersistError
-from ..pickler import EXACT, find_importable, rebuild_global, rebuild_node, reduces
+from ..pickler import rebuild_global, rebuild_node
 from ..rebuild import current_loader, rebuilder
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def importable_name(value: Any, registry: Registry) -> tuple[str, str] | None:
         return None
     if "<locals>" in path or "<lambda>" in path:
         return None
-    return (module, path) if find_importable(module, path) is value else None
+    return (module, path) if registry.patched.holds(value, module, path) else None
 
 
 @reduces(types.FunctionType)
@@ -241,27 +242,26 @@ def reduce_method(_pickler: StatePickler, method: types.MethodType) -> Any:
 @reduces(types.BuiltinFunctionType)
 def reduce_builtin(pickler: StatePickler, function: types.BuiltinFunctionType) -> Any:
     """Save a C function by name, or bound to the object it belongs to."""
-    owner = function.__self__
+    owner, patched = function.__self__, pickler.registry.patched
     if owner is not None and not isinstance(owner, types.ModuleType):
-        if (
-            find_importable(getattr(function, "__module__", None) or "", function.__qualname__)
-            is function
-        ):
+        module = getattr(function, "__module__", None) or ""
+        if patched.holds(function, module, function.__qualname__):
             return pickler.by_name(function, function.__module__, function.__qualname__)
         return (getattr, (owner, function.__name__))
     module = function.__module__ or getattr(owner, "__name__", None)
     for candidate in (module, "builtins"):
-        if candidate and find_importable(candidate, function.__qualname__) is function:
+        if candidate and patched.holds(function, candidate, function.__qualname__):
             return pickler.by_name(function, candidate, function.__qualname__)
     raise CannotPersistError("it cannot be imported by name")
 
 
-def _reduce_descriptor(_pickler: StatePickler, value: Any) -> Any:
+@reduces(types.MethodDescriptorType, types.WrapperDescriptorType)
+def reduce_descriptor(_pickler: StatePickler, value: Any) -> Any:
     """Save a method or slot of a C type, such as ``str.upper``."""
     return (getattr, (value.__objclass__, value.__name__))
 
 
-@reduces(types.ClassMethodDescriptorType)
+@reduces(types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType)
 def reduce_class_descriptor(_pickler: StatePickler, value: Any) -> Any:
     """Save the raw descriptor of a C class method, such as ``dict.__dict__['fromkeys']``."""
     return (rebuild_raw_attribute, (value.__objclass__, value.__name__))
@@ -273,11 +273,7 @@ def rebuild_raw_attribute(owner: type, name: str) -> Any:
     return vars(owner)[name]
 
 
-EXACT[types.MethodDescriptorType] = _reduce_descriptor
-EXACT[types.WrapperDescriptorType] = _reduce_descriptor
-EXACT[types.GetSetDescriptorType] = reduce_class_descriptor
-EXACT[types.MemberDescriptorType] = reduce_class_descriptor
-EXACT[types.MethodWrapperType] = lambda _pickler, value: (
-    getattr,
-    (value.__self__, value.__name__),
-)
+@reduces(types.MethodWrapperType)
+def reduce_method_wrapper(_pickler: StatePickler, value: Any) -> Any:
+    """Save a bound slot of a C type, such as ``"".__len__``."""
+    return (getattr, (value.__self__, value.__name__))

@@ -22,8 +22,8 @@ import types
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from ..dispatch import reduces
 from ..errors import CannotPersistError
-from ..pickler import reduces
 from ..rebuild import rebuilder
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import types
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from ..dispatch import reduces
 from ..errors import CannotPersistError
 from ..lost import LostObject
-from ..pickler import reduces
 
 if TYPE_CHECKING:
     from ..pickler import StatePickler

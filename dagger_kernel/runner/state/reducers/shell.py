@@ -6,8 +6,8 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Any
 
+from ..dispatch import reduces
 from ..errors import CannotPersistError
-from ..pickler import reduces
 from ..rebuild import rebuilder
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def reduce_formatter(pickler: StatePickler, value: Any) -> Any:
 def reduce_magics(pickler: StatePickler, value: Any) -> Any:
     """Refer to IPython's own magics; the user's are instances like any other."""
     from .functions import importable_name
-    from .instances import raw_dict
+    from .layout import raw_dict
 
     cls = type(value)
     shell = _shell()

@@ -11,8 +11,8 @@ import queue
 import threading
 from typing import TYPE_CHECKING, Any
 
+from ..dispatch import reduces
 from ..errors import CannotPersistError
-from ..pickler import reduces
 from ..rebuild import rebuilder
 
 if TYPE_CHECKING:
