@@ -5,31 +5,13 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
-import time
 
+from .dial import dial
 from .entry import serve
 from .preload import modules_of
 from .protocol import EXIT_NO_STEP
 
-CONNECT_SECONDS = 30.0
 LINGER_SECONDS = 20.0
-
-
-def connect(path: str) -> socket.socket | None:
-    """Connect to the kernel's socket; None if nobody answers in time."""
-    deadline = time.monotonic() + CONNECT_SECONDS
-    while True:
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            sock.connect(path)
-        except OSError as error:
-            sock.close()
-            if time.monotonic() > deadline:
-                print(f"no kernel answers at {path}: {error}", file=sys.stderr)
-                return None
-            time.sleep(0.02)
-        else:
-            return sock
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -44,9 +26,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--preload", default="", help="libraries to import while idle")
     parser.add_argument("--init", action="store_true", help="this is the init of a pid namespace")
     parser.add_argument("--alone", action="store_true", help="the pid namespace is this step's")
+    parser.add_argument(
+        "--memory-events", type=int, default=-1, help="descriptor of the step's memory.events"
+    )
     options = parser.parse_args(argv)
-    link = connect(options.socket) if options.socket else socket.socket(fileno=options.fd)
-    if link is None:
+    try:
+        link = dial(options.socket) if options.socket else socket.socket(fileno=options.fd)
+    except OSError as error:
+        print(f"no kernel answers at {options.socket}: {error}", file=sys.stderr)
         return EXIT_NO_STEP
     return serve(
         link,
@@ -57,6 +44,7 @@ def main(argv: list[str] | None = None) -> int:
         alone=options.alone,
         preload=modules_of(options.preload.split()),
         linger=LINGER_SECONDS if options.socket else 0.0,
+        memory_events=options.memory_events,
     )
 
 

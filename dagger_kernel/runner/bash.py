@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -25,6 +26,12 @@ from .verdict import ending
 
 FOLDER = "bash"
 STATE = "state.sh"
+
+PART = re.compile(
+    rb"^alias [^\n=]*='(?:[^']|'\\'')*'\n|^[^\n]+ \(\) \n\{ \n.*?^\}\n|[^\n]*\n",
+    re.MULTILINE | re.DOTALL,
+)
+"""One alias, function or line of the state."""
 
 PROGRAM = r"""
 shopt -s expand_aliases
@@ -126,23 +133,35 @@ def run_step(
 
 
 def forget(state_dir: str, lent: dict[str, str]) -> None:
-    """Take variables that were lent to one cell out of bash's state, and those that hold their values."""
+    """Take what was lent to one cell out of bash's state: the variables, and whatever holds their values."""
     if not lent:
         return
     path = os.path.join(state_dir, FOLDER, STATE)
     with contextlib.suppress(OSError):
         with open(path, "rb") as state:
-            lines = state.readlines()
-        marks = [b" %s=" % os.fsencode(name) for name in lent]
-        marks += [os.fsencode(value) for value in lent.values() if len(value) >= LEAST]
+            parts = PART.findall(state.read())
+        names = tuple(b" %s=" % os.fsencode(name) for name in lent)
+        forms = [_bare(form) for value in lent.values() for form in _forms(value)]
+        values = [form for form in forms if len(form) >= LEAST]
         kept = [
-            line
-            for line in lines
-            if not line.startswith(b"declare -") or not any(mark in line for mark in marks)
+            part
+            for part in parts
+            if not (part.startswith(b"declare -") and any(name in part for name in names))
+            and not any(value in _bare(part) for value in values)
         ]
         with open(path + ".new", "wb") as state:
             state.writelines(kept)
         os.replace(path + ".new", path)
+
+
+def _forms(value: str) -> tuple[bytes, bytes]:
+    """Return a value as it is, and with its line breaks as bash quotes them."""
+    return os.fsencode(value), os.fsencode(value.replace("\n", "\\n"))
+
+
+def _bare(text: bytes) -> bytes:
+    """Return text without what bash quotes with."""
+    return text.translate(None, b"\\'\"")
 
 
 def _help(word: str, full: bool, state_dir: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from . import own
 from .channel import Channel
 from .history import History
 from .interrupts import Interrupts
@@ -77,11 +78,11 @@ class Cell:
         self.stdin.install()
         prepare_environment(self.home)
         if self.shell is None:
-            from .shell import make_shell
+            from .warmup import make_shell
 
             self.shell = make_shell()
             self._jobs.append(self._exercise)
-        from . import comms, loop, quirks
+        from . import comms, execute, loop, quirks, sources  # noqa: F401 - all before `own.keep`
         from .display import Outlet
 
         Outlet.channel = self.channel
@@ -94,8 +95,9 @@ class Cell:
         self.session = session_class()(self.state_dir, self.shell.user_ns)
         self.session.open()
         self.shell.interrupts = self.interrupts
-        self.shell.saved_names = getattr(self.session, "_all_names", list)
+        self.shell.saved_names = self.session.saved_names
         self.shell.state = self.session
+        own.keep()
         self.channel.send({"type": "ready"})
 
     def _wake(self) -> None:
@@ -135,15 +137,19 @@ class Cell:
             print(f"warming up failed: {type(error).__name__}: {error}", file=sys.stderr)
             self.session.abandon = False
         if not self.session.abandon:
-            from .shell import rehearse
+            from .warmup import rehearse
 
             rehearse(self.shell)
+            self.session.rehearse()
             self._warmed = True
             self.channel.send({"type": "warmed"})
 
     def _exercise(self) -> None:
-        from .shell import exercise
+        from .warmup import OWN, exercise
 
+        for name in OWN:
+            preload(name)
+        own.keep()
         exercise(self.shell)
 
     def _start_ask(self, head: dict[str, Any]) -> None:
@@ -172,8 +178,9 @@ class Cell:
     def run(self, step: dict[str, Any]) -> None:
         """Run the step, save the state, and tell the supervisor of both."""
         from .display import Outlet
-        from .execute import run_step, say, settle_first_word, transform, transformers
+        from .execute import mend, run_step, say, settle_first_word, transform, transformers
         from .sources import Sources
+        from .state.withheld import Withheld
 
         self.page.phase = STARTING
         limits = complete(step.get("limits"))
@@ -228,6 +235,7 @@ class Cell:
             os._exit(int(report["exit_code"]))
         self._executed(report)
         relax()
+        withheld = Withheld(lent)
         with contextlib.suppress(OSError):
             history.keep(
                 source,
@@ -235,9 +243,15 @@ class Cell:
                 stored=bool(step.get("store_history", True)) and not step.get("silent"),
             )
             if report["status"] != "ok" and self.shell.last_error is not None:
-                history.keep_error(self.shell.last_error)
+                history.keep_error(self.shell.last_error, withheld)
+            for name, secret in history.withhold_stored(withheld):
+                say(
+                    f"not kept for later cells: what %store wrote to {name}: it holds the secret {secret}"
+                )
         self.session.ended, self.session.asked = report["status"], bool(self.stdin.answers)
         state = self._save()
+        if state.get("error") and mend(sure=True):
+            state = self._save()
         for entry in state.get("lost", ()):
             if entry.get("new"):
                 say(

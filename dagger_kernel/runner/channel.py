@@ -7,6 +7,7 @@ lets the cell go on.
 
 from __future__ import annotations
 
+import _socket
 import os
 import select
 import socket
@@ -33,7 +34,8 @@ class Channel:
     """
 
     def __init__(self, sock: socket.socket, acks: int) -> None:
-        self.sock = sock
+        # Not `socket.socket`: methods of a Python class can be replaced.
+        self.sock: Any = _socket.socket(fileno=sock.detach())
         self.acks = acks
         self.pid = os.getpid()
         self.on_comm: Callable[[dict[str, Any], bytes], None] | None = None

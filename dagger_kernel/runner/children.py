@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from .descriptors import lift
 from .interrupts import OURS
 from .page import SharedPage
 
@@ -120,7 +121,7 @@ def spawn(run: Callable[[socket.socket, int, SharedPage], None], close: list[int
             # The supervisor cannot be traced; the cell may look at itself, and the supervisor at it.
             libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
             close_others(theirs.fileno(), ack_reader)
-            run(theirs, ack_reader, page)
+            run(socket.socket(fileno=lift(theirs.detach())), lift(ack_reader), page)
         finally:
             os._exit(70)
     signal.pthread_sigmask(signal.SIG_SETMASK, held)

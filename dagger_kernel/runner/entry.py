@@ -36,6 +36,7 @@ def serve(
     alone: bool = False,
     preload: Sequence[str] = (),
     linger: float = 0.0,
+    memory_events: int = -1,
 ) -> int:
     """Serve one step.
 
@@ -48,7 +49,7 @@ def serve(
     state_dir, home
         Where state is kept; the user's directory.
     shell
-        What `shell.warm` returned before a fork; None: made here, while idle.
+        What `warmup.warm` returned before a fork; None: made here, while idle.
     is_init
         Whether this process is the init of a pid namespace made for this step.
     alone
@@ -58,6 +59,9 @@ def serve(
     linger
         Seconds to wait, after the outcome, for the kernel's ``close``: Dagger's socket forwarding drops
         what is on its way when the process ends.
+    memory_events
+        Descriptor of ``memory.events`` of the step's own cgroup, which tells of processes that were killed for
+        their memory; -1: there is none.
 
     Returns
     -------
@@ -87,10 +91,12 @@ def serve(
         )
 
     def start() -> Child:
-        return spawn(run, [link.fileno()])
+        return spawn(run, [fd for fd in (link.fileno(), memory_events) if fd >= 0])
 
     try:
-        supervisor = Supervisor(link, nonce, start, files, alone=alone or is_init)
+        supervisor = Supervisor(
+            link, nonce, start, files, alone=alone or is_init, memory_events=memory_events
+        )
         code = supervisor.run()
         if code == 0 and linger:
             see_off(supervisor.link, linger)

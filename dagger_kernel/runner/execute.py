@@ -10,6 +10,7 @@ import threading
 import time
 from typing import Any
 
+from . import own
 from .display import Outlet
 from .interrupts import Interrupts
 from .limits import LimitReached
@@ -44,6 +45,9 @@ def transformers(shell: Shell) -> list[Any]:
         *manager.cleanup_transforms,
         *manager.line_transforms,
         *manager.token_transformers,
+        # Of one line, what its first word means: aliases are magics too.
+        *shell.magics_manager.magics["line"],
+        (shell.automagic, shell.autocall),
     ]
 
 
@@ -68,6 +72,7 @@ def run_step(shell: Shell, step: dict[str, Any], interrupts: Interrupts) -> dict
     shell.last_stb, shell.limit_reason, shell.display_failed = None, "", False
     shell.last_error = None
     threads = set(threading.enumerate())
+    handled = shell.custom_exceptions
     error: BaseException | None = None
     expressions: dict[str, Any] = {}
     try:
@@ -83,10 +88,12 @@ def run_step(shell: Shell, step: dict[str, Any], interrupts: Interrupts) -> dict
         # An interrupt or a limit between IPython's own guards.
         error = late
     interrupts.page.phase = ENDING
+    mend()
     flush()
     failed = error is not None or shell.display_failed
     if error is not None and not Outlet.errors:
-        show_bare(shell, error)
+        handled += shell.custom_exceptions
+        show_bare(shell, error, handled=isinstance(error, handled))
     payloads = jsonable(shell.payload_manager.read_payload())
     shell.payload_manager.clear_payload()
     return {
@@ -133,15 +140,24 @@ def say(text: str) -> None:
         print(f"[dagger_kernel] {text}", file=sys.__stderr__, flush=True)
 
 
-def show_bare(shell: Shell, error: BaseException) -> None:
-    """Show an error that IPython did not show."""
-    with contextlib.suppress(BaseException):
-        shell.showtraceback((type(error), error, error.__traceback__))
+def mend(*, sure: bool = False) -> bool:
+    """Put back what Python's libraries do not work without, and say so; return whether there was something."""
+    names = own.mend(sure=sure)
+    if names:
+        say(f"put back, as Python's own libraries do not work with the cell's: {', '.join(names)}")
+    return bool(names)
+
+
+def show_bare(shell: Shell, error: BaseException, *, handled: bool) -> None:
+    """Show an error that IPython did not show; of one that the user's handler took, tell only that it was."""
+    if not handled:
+        with contextlib.suppress(BaseException):
+            shell.showtraceback((type(error), error, error.__traceback__))
     if not Outlet.errors:
         name, text = type(error).__name__, cut(safe_text(error), 8192)
-        Outlet.send(
-            {"type": "error", "ename": name, "evalue": text, "traceback": [f"{name}: {text}"]}
-        )
+        lines = [] if handled else [f"{name}: {text}"]
+        frame = {"type": "error", "ename": name, "evalue": text, "traceback": lines}
+        Outlet.send({**frame, "handled": True} if handled else frame)
 
 
 def reason_of(shell: Shell, error: BaseException | None) -> str:

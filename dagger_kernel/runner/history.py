@@ -12,9 +12,12 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .recall import Recall
+
+if TYPE_CHECKING:
+    from .state.withheld import Withheld
 
 FOLDER = "history"
 BLOCK = 50
@@ -99,7 +102,7 @@ class History:
     def _read_results(self) -> None:
         try:
             with open(os.path.join(self.folder, "results.json"), encoding="ascii") as stream:
-                self.results = [int(number) for number in json.load(stream)][-3:]
+                self.results = [int(number) for number in json.loads(stream.read())][-3:]
         except (OSError, ValueError, TypeError):
             self.results = []
 
@@ -121,15 +124,26 @@ class History:
             self.results = [*self.results, self._count][-3:]
             self._write("results.json", json.dumps(self.results))
 
-    def keep_error(self, error: dict[str, Any]) -> None:
-        """Write the error that this step ended with."""
-        self._write("error.json", json.dumps(error))
+    def keep_error(self, error: dict[str, Any], withheld: Withheld) -> None:
+        """Write the error that this step ended with; a later session may show it, without the secrets of this one."""
+        self._write("error.json", json.dumps(withheld.masked(error)))
+
+    def withhold_stored(self, withheld: Withheld) -> Iterator[tuple[str, str]]:
+        """Delete what this step's ``%store`` and its kin wrote of secrets; yield each file's name and the secret's."""
+        if not withheld:
+            return
+        database = self.shell._db  # None: this step did not use it
+        for name in list(database or ()):
+            secret = withheld.found_in((database.root / name).read_bytes())
+            if secret:
+                del database[name]
+                yield name, secret
 
     def last_error(self) -> dict[str, Any] | None:
         """Return the error of the last failed step."""
         try:
             with open(os.path.join(self.folder, "error.json"), encoding="ascii") as stream:
-                return dict(json.load(stream))
+                return dict(json.loads(stream.read()))
         except (OSError, ValueError, TypeError):
             return None
 

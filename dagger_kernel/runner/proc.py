@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 TICK = os.sysconf("SC_CLK_TCK")
@@ -16,12 +15,19 @@ CROWD = 20
 HELPERS = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver", b"loky")
 """Command lines of helpers that libraries leave behind on purpose; nobody needs to hear of them."""
 
+FORKED_SECONDS = 1.0
+"""How long a child that was forked may take to become another program; later it is taken for what it is."""
+FORKED_CPU = 0.05
+"""Seconds of CPU time that this takes at most."""
+LOADING_SECONDS = 5.0
+"""How long this may take on a busy machine, with the loading of the program."""
+
 
 @dataclass(frozen=True, slots=True)
 class Process:
     """One process.
 
-    ``cpu`` is its CPU time with that of its reaped children, ``started`` its start, both in seconds
+    ``own`` is its CPU time, ``cpu`` that with its reaped children's, ``started`` its start, all in seconds
     (since boot).
     """
 
@@ -30,6 +36,7 @@ class Process:
     name: str
     state: str
     threads: int
+    own: float
     cpu: float
     started: float
 
@@ -49,6 +56,7 @@ def read(pid: int) -> Process | None:
         text[start + 1 : end].decode("utf-8", "replace"),
         fields[0].decode(),
         int(fields[17]),
+        sum(int(value) for value in fields[11:13]) / TICK,
         sum(int(value) for value in fields[11:15]) / TICK,
         int(fields[19]) / TICK,
     )
@@ -108,62 +116,47 @@ def _children_by_scan(pid: int) -> list[int]:
 
 
 def memory(pid: int, *, exact: bool = False) -> int:
-    """Return the anonymous and shared memory of a process in bytes, 0 if it is gone.
+    """Return the anonymous and shared memory of a process and its page tables in bytes, 0 if it is gone.
 
     Parameters
     ----------
     pid
         The process.
     exact
-        Count shared pages by their share (slow: the kernel walks the page tables). A forked
-        process shares nearly everything with its parent, so plain sums are too high.
+        Count shared pages by their share, where the process lets us (slow: the kernel walks the page tables). A
+        forked process shares nearly everything with its parent, so plain sums are too high.
     """
-    path, names = f"/proc/{pid}/status", (b"RssAnon:", b"RssShmem:")
-    if exact:
-        path, names = f"/proc/{pid}/smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:")
-    total = 0
+    found = _kilobytes(pid, "status", (b"RssAnon:", b"RssShmem:", b"VmPTE:"))
+    shares = _kilobytes(pid, "smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:")) if exact else {}
+    if shares:
+        found = shares | {b"VmPTE:": found.get(b"VmPTE:", 0)}
+    return sum(found.values()) * 1024
+
+
+def _kilobytes(pid: int, file: str, names: tuple[bytes, ...]) -> dict[bytes, int]:
+    """Read values of a file in a process's directory; none if it is gone or refuses."""
     try:
-        with open(path, "rb") as stream:
-            for line in stream:
-                if line.startswith(names):
-                    total += int(line.split()[1]) * 1024
+        with open(f"/proc/{pid}/{file}", "rb") as stream:
+            lines = [line.split() for line in stream if line.startswith(names)]
     except OSError:
-        return 0
-    return total
+        return {}
+    return {line[0]: int(line[1]) for line in lines}
 
 
 def shared(pid: int) -> int:
     """Return the shared memory that a process has mapped, in bytes, 0 if it is gone."""
+    return sum(_kilobytes(pid, "status", (b"RssShmem:",)).values()) * 1024
+
+
+def memory_kills(events: int) -> int:
+    """Return how many processes were killed for their memory, of ``memory.events`` (-1: 0)."""
+    if events < 0:
+        return 0
     try:
-        with open(f"/proc/{pid}/status", "rb") as stream:
-            for line in stream:
-                if line.startswith(b"RssShmem:"):
-                    return int(line.split()[1]) * 1024
+        lines = os.pread(events, 4096, 0).splitlines()
     except OSError:
-        pass
-    return 0
-
-
-def held(pids: Iterable[int]) -> int:
-    """Return the bytes of memory files (``memfd_create``) that processes hold open, each file once.
-
-    They belong to no address space until they are mapped.
-    """
-    files: dict[int, int] = {}
-    for pid in pids:
-        folder = f"/proc/{pid}/fd"
-        try:
-            for name in os.listdir(folder):
-                path = f"{folder}/{name}"
-                try:
-                    if os.readlink(path).startswith("/memfd:"):
-                        status = os.stat(path)
-                        files[status.st_ino] = status.st_blocks * 512
-                except OSError:
-                    continue  # closed meanwhile
-        except OSError:
-            continue  # gone, or not ours to look into
-    return sum(files.values())
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith(b"oom_kill "))
 
 
 def command(pid: int) -> bytes:
@@ -186,15 +179,24 @@ def let_start(root: int, cell: int, *, everything: bool) -> None:
 
     Only then their names say something, and helpers are known as such.
     """
-    unnamed = (command(cell), b"")  # before the new program, and while it is loaded
-    for _ in range(200):
-        young = time.clock_gettime(time.CLOCK_BOOTTIME) - 1.0
+    own, begun = command(cell), time.monotonic()
+    while (waited := time.monotonic() - begun) < LOADING_SECONDS:
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
         found = below(root, everything=everything)
-        if not any(
-            p.pid != cell and p.started > young and command(p.pid) in unnamed for p in found
-        ):
+        young = [p for p in found if p.pid != cell and now - p.started < LOADING_SECONDS + waited]
+        if not any(_is_starting(p, own, now) for p in young):
             return
         time.sleep(0.005)
+
+
+def _is_starting(process: Process, own: bytes, now: float) -> bool:
+    """Whether a young process has no program of its own yet. Without a command line one is being loaded."""
+    line = command(process.pid)
+    if line == own:
+        # On a busy machine it may not have had its turn: it has hardly run, and wants to.
+        waits = process.own < FORKED_CPU and process.state in "RD"
+        return waits or now - process.started < FORKED_SECONDS
+    return line == b""
 
 
 def kill_below(root: int, spare: frozenset[int], *, everything: bool) -> list[str]:

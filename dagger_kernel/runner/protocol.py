@@ -26,7 +26,7 @@ Runner to kernel
 ``display``   ``data, metadata, transient, update`` (bool): display_data or update_display_data
 ``result``    ``data, metadata, execution_count``: execute_result
 ``clear``     ``wait``
-``error``     ``ename, evalue, traceback``
+``error``     ``ename, evalue, traceback``; ``handled`` (true): the user's own handler has shown it, or not
 ``comm``      as above; `THIS_CELL` as the widget state's ``msg_id`` means the cell's request
 ``input_request``  ``prompt, password``
 ``file``      ``path, kind, size, mode, skipped``; body: the content (absent when skipped or deleted)

@@ -7,41 +7,23 @@ is a fresh module.
 from __future__ import annotations
 
 import asyncio
-import builtins
-import gc
 import os
 import subprocess
 import sys
-import sysconfig
-import traceback
 import types
 from typing import Any
 
 from IPython.core import page as pager
-from IPython.core import prefilter
 from IPython.core.error import UsageError
-from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
-from IPython.core.profiledir import ProfileDir
+from IPython.core.interactiveshell import InteractiveShell
 from traitlets import CBool, Type, observe
-from traitlets.config import Config
 
 from .display import Outlet, Publisher, ResultHook
-from .history import Results
 from .limits import DEFAULTS, hint, relax
-from .loop import prepare, run_in_loop
+from .loop import prepare
 from .mime import clean, cut, cut_traceback, safe_text
-from .preload import preload
 from .system import rewrite_pip, run_command
-
-OWN = (
-    *(
-        f"{__package__}.{name}"
-        for name in ("cell", "comms", "quirks", "asks", "bash", "bash_asks", "sources", "state")
-    ),
-    "IPython.core.guarded_eval",
-    "IPython.core.latex_symbols",
-)
-"""What a fork would otherwise import when its step or a question comes."""
+from .tracebacks import has_group, native_lines
 
 MAX_EVALUE = 8192
 NO_TRACEBACK = (
@@ -49,8 +31,6 @@ NO_TRACEBACK = (
     "Write %pdb on in a cell and run the failing cell again; the debugger opens where it fails. "
     "%tb shows the last traceback."
 )
-NOWHERE = "/nonexistent/ipython"
-"""A directory that IPython finds empty and never makes."""
 
 
 class Shell(InteractiveShell):
@@ -178,8 +158,8 @@ class Shell(InteractiveShell):
             kind = KeyboardInterrupt
             args = ((kind, value, trace), *args[1:])
             kwargs.pop("exc_tuple", None)
-        if _has_group(value):
-            self._showtraceback(kind, value, _native(kind, value, trace))
+        if has_group(value):
+            self._showtraceback(kind, value, native_lines(kind, value, trace))
             if self.call_pdb:
                 self.debugger(force=True)
             return
@@ -189,7 +169,7 @@ class Shell(InteractiveShell):
             raise
         except BaseException:
             if Outlet.errors == before:
-                self._showtraceback(kind, value, _native(kind, value, trace))
+                self._showtraceback(kind, value, native_lines(kind, value, trace))
 
     def _show_earlier_error(self) -> None:
         """Show what `%tb` asks for when this cell has had no error: that of the last failed cell."""
@@ -256,121 +236,3 @@ class Shell(InteractiveShell):
 
 # Libraries ask for this name to tell a notebook from a terminal (rich, pandas, tqdm and others).
 Shell.__name__ = Shell.__qualname__ = "ZMQInteractiveShell"
-
-
-def _has_group(error: BaseException | None) -> bool:
-    seen = 0
-    while error is not None and seen < 100:
-        if isinstance(error, BaseExceptionGroup):
-            return True
-        error = error.__cause__ or error.__context__
-        seen += 1
-    return False
-
-
-def _native(kind: Any, value: Any, trace: Any) -> list[str]:
-    """Format an exception the way Python does, without IPython's own frames."""
-    while trace is not None and "/IPython/" in trace.tb_frame.f_code.co_filename:
-        trace = trace.tb_next
-    try:
-        return "".join(traceback.format_exception(kind, value, trace)).splitlines()
-    except BaseException:
-        return [f"{getattr(kind, '__name__', kind)}: {safe_text(value)}"]
-
-
-def make_shell() -> Shell:
-    """Make the shell, with ``__main__`` a fresh module."""
-    os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
-    # Without it ipykernel's parts (and libraries that look for a kernel) see a terminal.
-    config = Config()
-    config.HistoryManager.enabled = False
-    config.InteractiveShell.history_length = 0
-    config.InteractiveShell.autoindent = False
-    config.IPCompleter.use_jedi = False
-    # tqdm and others take this for the mark of a kernel.
-    config.IPKernelApp.runner = "dagger_kernel"
-    main = types.ModuleType(
-        "__main__", "Automatically created module for IPython interactive environment"
-    )
-    shell = Shell.instance(
-        config=config,
-        user_module=main,
-        user_ns=main.__dict__,
-        ipython_dir=NOWHERE,
-        profile_dir=ProfileDir(),
-    )
-    sys.modules["__main__"] = main
-    shell.loop_runner = run_in_loop
-    shell.extension_manager.load_extension("storemagic")  # as kernels do
-    is_shadowed = prefilter.is_shadowed
-
-    def shadowed(identifier: str, ip: Any) -> bool:
-        """Whether a variable hides a magic: a saved one does too, loaded or not."""
-        return bool(is_shadowed(identifier, ip)) or identifier in shell.saved_names()
-
-    prefilter.is_shadowed = shadowed
-    Results.install(shell)
-    for name in ("_", "__", "___"):
-        # `history` makes them when they are looked at.
-        shell.user_ns.pop(name, None)
-    return shell
-
-
-def warm() -> Shell:
-    """Make the shell, import what every cell needs and run trivial cells, so that forks start warm."""
-    shell = make_shell()
-    for name in OWN:
-        preload(name)
-    sysconfig.get_paths()  # reads a large module the first time
-    exercise(shell)
-    freeze()
-    return shell
-
-
-def freeze() -> None:
-    """Keep the collector's hands off what is loaded: it would write to pages that forks share."""
-    gc.collect()
-    gc.freeze()
-
-
-def exercise(shell: Shell) -> None:
-    """Run a cell that works and one that fails, then leave no trace of them."""
-    before = set(shell.user_ns)
-    for source in ("_warm = [1]\n_warm", "1 / 0", "!true"):
-        shell.run_cell(source, store_history=True)
-    for name in set(shell.user_ns) - before:
-        shell.user_ns.pop(name, None)
-    forget(shell)
-
-
-def rehearse(shell: Shell) -> None:
-    """Touch what running a cell touches: after a fork, each page of memory is copied at its first use."""
-    shell.transform_cell("rehearsal = 1\nrehearsal")
-    shell.run_cell("None", silent=True)
-    shell.last_execution_result = ExecutionResult(None)
-
-
-def forget(shell: Shell) -> None:
-    """Reset counters and histories of the shell."""
-    history = shell.history_manager
-    history.input_hist_parsed[:] = [""]
-    history.input_hist_raw[:] = [""]
-    history.output_hist.clear()
-    history.outputs.clear()
-    history.exceptions.clear()
-    history.output_hist_reprs.clear()
-    history.dir_hist[:] = []
-    history._i00 = history._i = history._ii = history._iii = ""
-    hook = shell.displayhook
-    hook._ = hook.__ = hook.___ = ""
-    shell.execution_count = 1
-    shell.last_stb = None
-    shell.limit_reason = ""
-    Outlet.errors = 0
-    shell.last_execution_result = ExecutionResult(None)
-    shell.last_execution_succeeded = True
-    for name in ("last_type", "last_value", "last_traceback", "last_exc"):
-        if hasattr(sys, name):
-            delattr(sys, name)
-    if hasattr(builtins, "_"):
-        del builtins._

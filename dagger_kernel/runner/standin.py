@@ -20,6 +20,9 @@ class NoSession:
     def warm(self) -> None:
         """Do nothing."""
 
+    def rehearse(self) -> None:
+        """Do nothing."""
+
     def begin(
         self, source: str, *, cell: int, step: str, seed: bytes, recompute: bool = False
     ) -> None:
@@ -29,6 +32,10 @@ class NoSession:
         """Do nothing."""
 
     def names(self) -> list[str]:
+        """Return no names."""
+        return []
+
+    def saved_names(self) -> list[str]:
         """Return no names."""
         return []
 

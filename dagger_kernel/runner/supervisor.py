@@ -50,6 +50,8 @@ class Supervisor:
         The user's files, seen before any user code ran.
     alone
         Whether all processes that can be seen, but for the init, belong to this step.
+    memory_events
+        See `entry.serve`.
     """
 
     def __init__(
@@ -60,12 +62,14 @@ class Supervisor:
         files: Files,
         *,
         alone: bool,
+        memory_events: int = -1,
     ) -> None:
         self.link = Link(link)
         self.nonce = nonce
         self.start = start
         self.files = files
         self.alone = alone
+        self.memory_events = memory_events
         self.state = STANDBY
         self.port: Port | None = None
         self.limits = complete(None)
@@ -172,7 +176,13 @@ class Supervisor:
             return
         self.files.settle()
         self.port.send(step)
-        self.watch = Watch(self.port.child, self.limits, self.verdict, alone=self.alone)
+        self.watch = Watch(
+            self.port.child,
+            self.limits,
+            self.verdict,
+            alone=self.alone,
+            memory_events=self.memory_events,
+        )
 
     def _ask(self, head: dict[str, Any]) -> None:
         if self.state == STANDBY and self.port is not None:

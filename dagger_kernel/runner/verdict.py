@@ -9,6 +9,14 @@ from .limits import NAMES, describe
 
 LOST = "Variables are as before this cell; files are kept."
 
+SAVING = {
+    "saving": "took too long",
+    "memory": "took more than twice the cell's memory limit",
+    "processes": "started too many processes",
+    "disk": "wrote more than twice the cell's disk limit",
+}
+"""Why saving was ended."""
+
 
 class Verdict:
     """Collect facts; make the ``done`` frame and the error frames that the cell could not send.
@@ -59,9 +67,7 @@ class Verdict:
         elif report is None:
             frames.append(self._death())
         elif self._state is None:
-            how = (
-                "took too long" if self.cause == "saving" else f"ended with {ending(self._status)}"
-            )
+            how = SAVING.get(self.cause) or f"ended with {ending(self._status)}"
             frames.append(error("StateError", f"saving the variables {how}. {LOST}"))
         elif self._state.get("error") and not report.get("shown"):
             frames.append(error("StateError", f"{self._state['error']}. {LOST}"))

@@ -10,7 +10,7 @@ import socket
 import sys
 
 from dagger_kernel.runner.entry import serve
-from dagger_kernel.runner.shell import warm
+from dagger_kernel.runner.warmup import warm
 
 
 def main(control: socket.socket) -> None:

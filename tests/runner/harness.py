@@ -156,6 +156,7 @@ class Runner:
         init: bool = False,
         alone: bool = False,
         preload: str = "",
+        memory_events: int = -1,
         env: dict[str, str] | None = None,
     ):
         self.home = root / "home"
@@ -173,6 +174,10 @@ class Runner:
             arguments += ["--state-dir", str(self.state), "--home", str(self.home)]
             if init or alone:
                 arguments.append("--init" if init else "--alone")
+            passed = [theirs.fileno()]
+            if memory_events >= 0:
+                arguments += ["--memory-events", str(memory_events)]
+                passed.append(memory_events)
             self.process = subprocess.Popen(
                 [
                     *(UNSHARE if init or alone else []),
@@ -182,7 +187,7 @@ class Runner:
                     "dagger_kernel.runner",
                     *arguments,
                 ],
-                pass_fds=[theirs.fileno()],
+                pass_fds=passed,
                 cwd=self.home,
                 env=environment(env or {}),
             )

@@ -154,3 +154,49 @@ def test_an_exceptions_own_reason_is_its_own_business(room, reason):
 @pytest.mark.parametrize(("code", "kept"), [("3", 3), ("-1", 255), ("256", 0), ("2**70 + 5", 5), ("'no'", 1), ("True", 1), ("", 0)])  # fmt: skip
 def test_exit_codes_are_those_of_a_process(room, code, kept):
     assert room.run(f"import sys\nsys.exit({code})").done["exit_code"] == kept
+
+
+@pytest.mark.parametrize("same_cell", [True, False])
+def test_the_users_own_handler_shows_an_error_alone(room, same_cell):
+    source = """
+def handler(shell, kind, error, trace, tb_offset=None):
+    print('CUSTOM', kind.__name__)
+get_ipython().set_custom_exc((ZeroDivisionError,), handler)"""
+    if same_cell:
+        source += "\n1 / 0"
+    else:
+        room.run(source)
+        source = "1 / 0"
+    result = room.run(source)
+    assert (result.stdout, result.stderr, result.status) == (
+        "CUSTOM ZeroDivisionError\n",
+        "",
+        "error",
+    )
+    assert (result.error["ename"], result.error["traceback"]) == ("ZeroDivisionError", [])
+    assert result.error["handled"] is True
+    room.run("get_ipython().set_custom_exc((), None)")
+    assert "handled" not in room.run("1 / 0").error
+
+
+def test_a_handler_that_fails_is_told(room):
+    room.run("get_ipython().set_custom_exc((KeyError,), lambda *_args, **_options: 1 / 0)")
+    result = room.run("{}[1]")
+    assert "Custom TB Handler failed" in result.stderr
+    assert (result.status, result.error["ename"]) == ("error", "KeyError")
+
+
+def test_an_earlier_error_is_kept_without_secrets(room):
+    key = "tok-'5up3r\\s3cr3t\"\nsecond-line"
+    for source in ("raise ValueError(key)", "raise KeyError(key)", "use(key.split()[1])"):
+        room.run(
+            f"import os\ndef use(token):\n    raise OSError(token)\nkey = os.environ['KEY']\n{source}",
+            env={"KEY": key, "MODE": "fast"},
+        )
+        shown = plain(room.run("%tb"))
+        assert "***" in shown
+        assert "5up3r" not in shown
+        assert "second-line" not in shown
+    kept = [path for path in room.root.rglob("*") if path.is_file()]
+    assert kept
+    assert not any(b"5up3r" in path.read_bytes() for path in kept)

@@ -179,3 +179,21 @@ def test_generations_of_forks(any_room):
     )
     assert (result.status, result.done["reason"]) == ("limit", "processes")
     assert any_room.run("'alive'").result == "'alive'"
+
+
+@pytest.mark.parametrize(
+    ("count", "told"), [(1, ("limit", "memory")), (0, ("error", ""))], ids=["memory", "another"]
+)
+def test_what_the_operating_system_killed_for_its_memory_is_told_so(
+    cold_room, tmp_path, count, told
+):
+    events = tmp_path / "memory.events"
+    events.write_text("oom 0\noom_kill 0\n")
+    with events.open("rb") as file:
+        runner = cold_room.start(memory_events=file.fileno())
+        runner.step(
+            f"open({str(events)!r}, 'w').write('oom {count}\\noom_kill {count}\\n')\n"
+            "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"
+        )
+        result = runner.finish()
+    assert (result.status, result.done.get("reason") or "") == told

@@ -62,6 +62,22 @@ def test_cd_env_and_alias(room):
     )
 
 
+@pytest.mark.parametrize("call", ["hi bob", "%hi bob", "  hi bob", "hi bob\n"])
+def test_an_alias_of_an_earlier_cell_needs_no_percent(room, call):
+    room.run("%alias hi echo hello %s")
+    assert room.run(call).stdout == "hello bob\n"
+    room.run("%unalias hi")
+    assert room.run(call.replace("%", "")).error["ename"] == "SyntaxError"
+
+
+def test_a_magic_of_an_earlier_cell_needs_no_percent(room):
+    room.run(
+        "from IPython.core.magic import register_line_magic as m\nm(lambda line: line.upper(), 'up')"
+    )
+    room.run("@get_ipython().register_magic_function\ndef up(line): return line.upper()\ndel up")
+    assert room.run("up abc").result == "'ABC'"
+
+
 def test_autoreload(room):
     room.run("%load_ext autoreload\n%autoreload 2")
     room.run("%%writefile livemod.py\ndef f(): return 1")

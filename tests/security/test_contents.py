@@ -10,7 +10,7 @@ import tarfile
 import pytest
 
 from dagger_kernel.engines.local import archive
-from dagger_kernel.engines.local.layers import OPAQUE
+from dagger_kernel.engines.local.overlay import OPAQUE
 from dagger_kernel.errors import SandboxPathError
 from dagger_kernel.log import open_log
 from dagger_kernel.settings import Settings

@@ -9,6 +9,8 @@ namespace takes every room with it.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import functools
 import importlib
 import json
@@ -17,14 +19,17 @@ import selectors
 import signal
 import socket
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
+from .. import own
 from ..preload import modules_of, preload
 from ..protocol import EXIT_NO_STEP
 from . import syscalls as sc
-from .enter import enter
+from .enter import enter, lend_home
 
 MAX_DATAGRAM = 64 * 1024
+MAX_FDS = 3
+"""With a request: the link; and of a cgroup ``cgroup.procs`` and ``memory.events``, if there is one."""
 NEEDED = (
     "entry",
     "cell",
@@ -42,12 +47,14 @@ NEEDED = (
 
 def main(control_fd: int, packages: list[str]) -> None:
     """Get ready, then serve requests until the control socket closes."""
-    from ..shell import warm
+    from ..warmup import warm
 
+    lend_home()
     shell = warm()
     for name in NEEDED:
         importlib.import_module(f"...{name}", __name__)
     importlib.import_module("...state", __name__).prime()
+    own.keep()
     Zygote(socket.socket(fileno=control_fd), shell, modules_of(packages)).run()
 
 
@@ -89,51 +96,58 @@ class Zygote:
                 self._preload()
 
     def _preload(self) -> None:
-        from ..shell import freeze
+        from ..warmup import freeze
 
         preload(self._missing.pop(0))
         if not self._missing:
             freeze()
 
     def _take(self) -> bool:
-        data, fds, _, _ = socket.recv_fds(self._control, MAX_DATAGRAM, 1)
+        data, fds, _, _ = socket.recv_fds(self._control, MAX_DATAGRAM, MAX_FDS)
         if not data:
             return False
         request = json.loads(data)
         if request["op"] == "open":
-            self._open(request, fds[0])
+            self._open(request, fds)
         elif request["op"] == "kill":
             for pid, room in self._rooms.items():
                 if room == request["room"]:
                     os.kill(pid, signal.SIGKILL)
         return True
 
-    def _open(self, request: dict[str, Any], link_fd: int) -> None:
+    def _open(self, request: dict[str, Any], fds: list[int]) -> None:
         # The child is born as pid 1 of a new namespace without a second fork:
         # unshare applies to the next child, then the zygote steps back.
         sc.unshare(sc.CLONE_NEWPID)
         pid = os.fork()
         if pid == 0:
-            self._become_room(request, link_fd)
+            self._become_room(request, fds[0], fds[1:])
         sc.setns(self._own_pid_ns, sc.CLONE_NEWPID)
-        os.close(link_fd)
+        for fd in fds:
+            os.close(fd)
         self._rooms[pid] = request["room"]
 
-    def _become_room(self, request: dict[str, Any], link_fd: int) -> None:
-        code = 70  # EX_SOFTWARE
+    def _become_room(self, request: dict[str, Any], link_fd: int, cgroup: list[int]) -> None:
+        code, linked = 70, False  # EX_SOFTWARE
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            if cgroup:
+                with contextlib.suppress(OSError):
+                    os.write(cgroup[0], b"0")  # this process, and all that come of it
             enter(request, functools.partial(self._announce, request["room"]))
             stale = not self._distributions <= _distributions()
             if stale or not request["warm"]:
-                os.dup2(link_fd, 3, inheritable=True)
-                os.closerange(4, 1 << 16)
-                os.execv(sys.executable, _cold_argv(request["nonce"]))
+                _become_cold(request["nonce"], link_fd, cgroup[1:])
+            linked = True
             os.dup2(link_fd, self._control.fileno(), inheritable=False)
             kept = self._control.fileno()
+            free = kept + 1
+            if cgroup:
+                os.dup2(cgroup[1], free, inheritable=False)
+                free += 1
             os.closerange(3, kept)
-            os.closerange(kept + 1, 1 << 16)
+            os.closerange(free, 1 << 16)
             importlib.invalidate_caches()
             os.chdir("/home/sandbox")
             from ..entry import serve
@@ -144,18 +158,15 @@ class Zygote:
                 shell=self._shell,
                 preload=self._missing,
                 is_init=True,
+                memory_events=kept + 1 if cgroup else -1,
             )
         except BaseException as error:
-            try:
-                self._send(
-                    {
-                        "event": "failed",
-                        "room": request["room"],
-                        "error": f"{type(error).__name__}: {error}",
-                    }
-                )
-            except OSError:
-                pass  # the link took the control socket's place: the runner has answered there
+            why = f"{type(error).__name__}: {error}"
+            if linked:
+                # The control socket is gone; the kernel keeps the last lines of standard error.
+                print(f"a room's runner failed: {why}", file=sys.stderr, flush=True)
+            else:
+                self._send({"event": "failed", "room": request["room"], "error": f"{why}."})
             code = code or EXIT_NO_STEP
         finally:
             os._exit(code)
@@ -181,12 +192,21 @@ class Zygote:
             os._exit(0)  # the kernel is gone
 
 
-def _cold_argv(nonce: str) -> list[str]:
+def _become_cold(nonce: str, link_fd: int, memory_events: list[int]) -> NoReturn:
+    """Become a fresh interpreter that serves the link, and knows the room's ``memory.events`` where it has one."""
     start = (
         "import sys; sys.path.insert(0, '/opt/dagger-kernel'); "
         "import dagger_kernel_runner.__main__ as m; sys.path.pop(0); sys.exit(m.main())"
     )
-    return [sys.executable, "-c", start, "--fd", "3", "--nonce", nonce, "--init"]
+    argv = [sys.executable, "-c", start, "--nonce", nonce, "--init"]
+    # Through numbers above both ends: one must not be overwritten before it is copied.
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in (link_fd, *memory_events)]
+    options = zip(high, ("--fd", "--memory-events"), strict=False)
+    for number, (fd, option) in enumerate(options, start=3):
+        os.dup2(fd, number, inheritable=True)
+        argv += [option, str(number)]
+    os.closerange(3 + len(high), 1 << 16)
+    os.execv(sys.executable, argv)
 
 
 def _distributions() -> frozenset[str]:
