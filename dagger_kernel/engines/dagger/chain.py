@@ -54,7 +54,7 @@ class Ground:
 
     def inside(self, command: str, *arguments: str) -> list[str]:
         """Return the command line of a trusted helper; run it as root."""
-        return [self.python, "-I", "-S", dress.INSIDE, command, *arguments]
+        return dress.inside_command(self.python, command, *arguments)
 
     def with_cell(self, container: dagger.Container, nonce: str) -> dagger.Container:
         """Run a cell: the runner waits at the link for its step."""

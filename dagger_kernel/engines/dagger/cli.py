@@ -158,14 +158,14 @@ class SessionProcess:
         """End the process: politely, so that the engine hears of it; then by force."""
         if self.process.stdin is not None:
             self.process.stdin.close()
-        try:
-            async with asyncio.timeout(patience):
-                await self.process.wait()
-        except TimeoutError:
+        # Not `asyncio.timeout`: before Python 3.11.4 it ends no wait in a task that is being cancelled.
+        ending = asyncio.ensure_future(self.process.wait())
+        await asyncio.wait([ending], timeout=patience)
+        if not ending.done():
             # With its engine gone it would try to say goodbye for minutes.
             with contextlib.suppress(ProcessLookupError):
                 self.process.kill()
-            await self.process.wait()
+        await ending
         if self._drain is not None:
             self._drain.cancel()
             await asyncio.gather(self._drain, return_exceptions=True)

@@ -157,11 +157,11 @@ class Connection:
         transport, self._transport, self._client = self._transport, None, None
         session, self._session = self._session, None
         if transport is not None:
-            try:
-                async with asyncio.timeout(ANSWER_SECONDS):
-                    await transport.close()
-            except Exception:  # noqa: S110 - a broken session cannot be closed well
-                pass
+            closing = asyncio.ensure_future(transport.close())
+            await asyncio.wait([closing], timeout=ANSWER_SECONDS)
+            closing.cancel()
+            # A broken one cannot be closed well.
+            await asyncio.gather(closing, return_exceptions=True)
         if session is not None:
             await session.end()
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from ...errors import SettingError
 from ...settings import Settings
 from ..layout import CA_PLACE, HOME, RUNNER_PLACE, VENV, environment
-from ..runner_source import RUNNER_SOURCE, runner_digest
+from ..runner_source import RUNNER_SOURCE, source_digest
+from . import inside
 
 if TYPE_CHECKING:
     import dagger
@@ -23,7 +24,6 @@ USER = "1000:1000"
 ROOT = "0:0"
 STATE_PLACE = "/.dk"
 PYTHON = f"{VENV}/bin/python"
-INSIDE = f"{RUNNER_PLACE}/inside.py"
 EPOCH = "DAGGER_KERNEL_EPOCH"
 
 VOLATILE = frozenset(
@@ -35,16 +35,28 @@ VOLATILE = frozenset(
 """Where packages come from does not change what a step is: another proxy must not make every replay cold."""
 OF_CA = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE")
 
+SHIPPED = {
+    "dagger_kernel_runner": RUNNER_SOURCE,
+    "dagger_kernel_inside": Path(inside.__file__).parent,
+}
+"""Packages that are put below `RUNNER_PLACE`, and where they are here."""
+
 START = (
-    "import sys; sys.path.insert(0, {place!r}); from dagger_kernel_runner.__main__ import main; "
+    "import sys; sys.path.insert(0, {place!r}); from {module} import main; "
     "sys.path.pop(0); sys.exit(main())"
 )
 
 
 def runner_command(socket: str, nonce: str) -> list[str]:
     """Return the command of a room. ``-P``: the user's files must not stand in for the runner's."""
-    code = START.format(place=RUNNER_PLACE)
+    code = START.format(place=RUNNER_PLACE, module="dagger_kernel_runner.__main__")
     return [PYTHON, "-P", "-c", code, "--socket", socket, "--nonce", nonce, "--alone"]
+
+
+def inside_command(python: str, *arguments: str) -> list[str]:
+    """Return the command of a trusted helper (`inside`), for root, with the base's own interpreter."""
+    code = START.format(place=RUNNER_PLACE, module="dagger_kernel_inside.command")
+    return [python, "-I", "-S", "-c", code, *arguments]
 
 
 def sandbox_environment(settings: Settings) -> dict[str, str]:
@@ -87,13 +99,12 @@ def with_environment(container: dagger.Container, settings: Settings) -> dagger.
 
 def stage_runner(directory: Path) -> Path:
     """Write what is shipped, without caches, below a directory; return where."""
-    inside = Path(__file__).with_name("inside.py")
     place = directory / f"runner-{shipped_digest()[:16]}"
     if not place.is_dir():
         ignore = shutil.ignore_patterns("__pycache__")
         stage = place.with_suffix(".new")
-        shutil.copytree(RUNNER_SOURCE, stage / "dagger_kernel_runner", ignore=ignore)
-        shutil.copyfile(inside, stage / inside.name)
+        for name, source in SHIPPED.items():
+            shutil.copytree(source, stage / name, ignore=ignore)
         for folder, _folders, files in os.walk(stage):
             os.chmod(folder, 0o755)  # noqa: S103 - modes count; what contains it is private
             for name in files:
@@ -104,8 +115,8 @@ def stage_runner(directory: Path) -> Path:
 
 def shipped_digest() -> str:
     """Return the content hash of runner and `inside`."""
-    inside = Path(__file__).with_name("inside.py").read_bytes()
-    return hashlib.sha256(runner_digest().encode() + inside).hexdigest()
+    digests = "".join(source_digest(source) for source in SHIPPED.values())
+    return hashlib.sha256(digests.encode()).hexdigest()
 
 
 def with_runner(

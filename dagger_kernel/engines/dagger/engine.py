@@ -1,16 +1,15 @@
 """The Dagger engine: execs on a Dagger engine, their states in its cache.
 
-Start reading at `DaggerEngine.open`: it makes the parent's state (`replay`), then evaluates one more exec in
-the background (`chain`) and returns when that exec has connected (`server`): a `room`.
+Start reading at `DaggerEngine.open`: it makes the parent's state (`replay`), then evaluates one more exec of the
+chain (`chain`) in the background and returns when that exec has connected (`opening`): a `room`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ...errors import DaggerKernelError, RoomLostError
 from ...settings import Settings
@@ -28,26 +27,21 @@ from ..base import (
     no_progress,
 )
 from ..files import chunks
-from . import dress, faults
-from .bases import Bases, Prepared
+from . import faults
+from .bases import Bases
 from .chain import Ground
 from .cli import find_cli
 from .connection import Connection
-from .replay import Replay, evaluated
+from .epoch import Epoch
+from .opening import Opener
+from .replay import Replay
 from .room import DaggerRoom
-from .server import LinkServer, Visitor, host_path
+from .server import LinkServer, host_path
 from .states import State, States
 from .view import View
 
-if TYPE_CHECKING:
-    import dagger
-
 T = TypeVar("T")
-OPEN_SECONDS = 90.0
-"""From the start of an exec to its first word; a busy engine may take its time."""
 DESCRIBE_SECONDS = 10.0
-EPOCH_FILE = "dagger-epoch"
-AGAIN = "DAGGER_KERNEL_AGAIN"
 
 
 class DaggerEngine(Engine):
@@ -62,11 +56,11 @@ class DaggerEngine(Engine):
         self.bases = Bases(settings, blobs, self.connection)
         self._server = LinkServer()
         self._states = States()
+        self._opener = Opener(self._server, self._states)
         self._grounds: dict[tuple[int, str, str], Ground] = {}
         self._view: View | None = None
-        self._rooms: set[DaggerRoom] = set()
         self._replaying = asyncio.Lock()
-        self._epoch: str | None = None
+        self._epoch = Epoch(settings)
         self._generation = 0
 
     async def prepare(self, progress: Progress = no_progress, digest: str | None = None) -> Base:
@@ -88,7 +82,7 @@ class DaggerEngine(Engine):
         async def attempt() -> DaggerRoom:
             ground = await self._ground(base, sandbox_id, progress)
             parent = await self._replay(ground, chain, base, progress, replayed)
-            return await self._open_room(ground, parent, nonce)
+            return await self._opener.open(ground, parent, nonce)
 
         return await self._once_more(attempt)
 
@@ -142,11 +136,15 @@ class DaggerEngine(Engine):
         and the engine collects the old layers when it needs the space.
         """
         if keys is None:
-            for room in list(self._rooms):
+            for room in list(self._opener.rooms):
                 if room.alive:
                     await room.close()
-            self._write_epoch(secrets.token_hex(8))
-        return self._states.drop(keys)
+            self._epoch.begin()
+            self._grounds.clear()
+        dropped = self._states.drop(keys)
+        if keys is None:
+            self._states.clear()  # roots too
+        return dropped
 
     async def describe(self) -> dict[str, Any]:
         """Return what `doctor` shows; see `Engine.describe`."""
@@ -160,7 +158,7 @@ class DaggerEngine(Engine):
             "version": "",
             "base": None,
             "base_built": False,
-            "rooms": len(self._rooms),
+            "rooms": len(self._opener.rooms),
         }
         seconds = min(DESCRIBE_SECONDS, self._settings.connect_seconds + 1)
         try:
@@ -180,7 +178,7 @@ class DaggerEngine(Engine):
 
     async def close(self) -> None:
         """End every room and the session."""
-        for room in list(self._rooms):
+        for room in list(self._opener.rooms):
             await room.close()
         await self._server.close()
         await self.connection.close()
@@ -229,33 +227,15 @@ class DaggerEngine(Engine):
         if name not in self._grounds:
             with faults.translated("opening the link"):
                 ground = Ground.on(
-                    self._with_epoch(prepared), client.host().unix_socket(path), prepared.python
+                    self._epoch.on(prepared.container),
+                    client.host().unix_socket(path),
+                    prepared.python,
                 )
                 self._grounds[name] = replace(ground, root=await ground.root.sync())
         ground = self._grounds[name]
         if self._view is None:
             self._view = View(ground, self.connection.directory)
         return ground
-
-    def _with_epoch(self, prepared: Prepared) -> dagger.Container:
-        if self._epoch is None:
-            try:
-                self._epoch = (self._settings.layers_path / EPOCH_FILE).read_text("ascii").strip()
-            except (OSError, ValueError):
-                self._epoch = ""
-        if not self._epoch:
-            return prepared.container
-        return prepared.container.with_env_variable(dress.EPOCH, self._epoch)
-
-    def _write_epoch(self, epoch: str) -> None:
-        self._epoch = epoch
-        self._grounds.clear()
-        self._states.clear()
-        try:
-            self._settings.layers_path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            (self._settings.layers_path / EPOCH_FILE).write_text(epoch, "ascii")
-        except OSError:
-            pass  # then it holds for this kernel alone
 
     def _look(self, key: str) -> tuple[View, State]:
         state = self._states.get(key) if self.connection.is_open else None
@@ -287,87 +267,3 @@ class DaggerEngine(Engine):
                 replayed=replayed,
             )
             return await replay.run(root)
-
-    async def _open_room(self, ground: Ground, parent: State, nonce: str) -> DaggerRoom:
-        container = ground.with_cell(parent.container, nonce)
-        visitor, evaluation = await self._start(container, nonce)
-        cached: dagger.Container | None = None
-        if visitor is None:
-            # This nonce ran here before (reuse = "shared"). It runs again for its output; the state that
-            # every replay will find stands.
-            cached = evaluation.result()
-            again = parent.container.with_env_variable(AGAIN, secrets.token_hex(8))
-            visitor, evaluation = await self._start(ground.with_cell(again, nonce), nonce)
-        if visitor is None:
-            raise RoomLostError("The room could not be opened.", engine=self.name)
-
-        async def keep(key: str, after: dagger.Container) -> None:
-            await self._keep(ground, parent, key, cached or after)
-
-        room = DaggerRoom(
-            visitor.link,
-            nonce,
-            parent.key,
-            evaluation=evaluation,
-            keep=keep,
-            ended=self._rooms.discard,
-        )
-        self._rooms.add(room)
-        return room
-
-    async def _start(
-        self, container: dagger.Container, nonce: str
-    ) -> tuple[Visitor | None, asyncio.Task[dagger.Container]]:
-        """Evaluate an exec in the background; return when it has connected, or was cached (None)."""
-        arrived: asyncio.Future[Visitor] = asyncio.get_running_loop().create_future()
-
-        def take(visitor: Visitor) -> None:
-            if arrived.done():
-                visitor.link.close()
-            else:
-                arrived.set_result(visitor)
-
-        self._server.expect(nonce, take)
-        evaluation = asyncio.create_task(evaluated(container))
-        try:
-            await asyncio.wait(
-                (evaluation, arrived), timeout=OPEN_SECONDS, return_when=asyncio.FIRST_COMPLETED
-            )
-            if arrived.done():
-                return arrived.result(), evaluation
-            if not evaluation.done():
-                raise RoomLostError(
-                    f"The Dagger engine started no container within {OPEN_SECONDS:g} s.",
-                    engine=self.name,
-                )
-            error = evaluation.exception()
-            if error is not None:
-                raise self._not_opened(error) from error
-        except BaseException:
-            evaluation.cancel()
-            await asyncio.gather(evaluation, return_exceptions=True)
-            raise
-        finally:
-            self._server.forget(nonce)
-            arrived.cancel()
-        return None, evaluation
-
-    def _not_opened(self, error: BaseException) -> DaggerKernelError:
-        code = faults.exit_code(error)
-        if code is None:
-            return faults.translate(error, "opening a room")
-        words = faults.brief(str(getattr(error, "stderr", "")) or str(error))
-        return RoomLostError(
-            f"The room could not be opened: its runner ended with exit code {code}. {words}",
-            engine=self.name,
-        )
-
-    async def _keep(self, ground: Ground, parent: State, key: str, after: dagger.Container) -> None:
-        """Make the container after a step the state of its key."""
-        position = parent.position + 1
-        settled = ground.settled(after, position)
-        if settled is not after:
-            settled = await settled.sync()
-        self._states.put(
-            State(key=key, parent_key=parent.key, position=position, kind="cell", container=settled)
-        )

@@ -21,7 +21,7 @@ from ..files import split
 from ..layout import HOME
 from . import dress, faults
 from .chain import OTHER, Ground
-from .inside import TOO_LARGE
+from .inside.difference import TOO_LARGE
 from .states import State
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -97,7 +98,11 @@ async def test_where_nothing_listens(refused, tmp_path):
 
 
 async def test_where_something_listens_that_never_answers(refused, tmp_path):
-    cli = command(tmp_path, "import time; time.sleep(600)")
+    pids = tmp_path / "pids"
+    cli = command(
+        tmp_path,
+        f"import os, time; print(os.getpid(), file=open({str(pids)!r}, 'a')); time.sleep(600)",
+    )
     with socket.create_server(("127.0.0.1", 0)) as server:
         host = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         error = await refused(
@@ -105,6 +110,9 @@ async def test_where_something_listens_that_never_answers(refused, tmp_path):
         )
     assert f"did not answer within {SECONDS:g} s" in error.what
     assert "DAGGER_KERNEL_CONNECT_SECONDS" in error.remedy
+    begun = pids.read_text().split()
+    assert begun
+    assert [pid for pid in begun if Path("/proc", pid).exists()] == []
 
 
 async def test_an_engine_of_another_version(refused, tmp_path):

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from dagger_kernel.engines.dagger import inside
+from dagger_kernel.engines.dagger.inside import arrivals, difference, listing, mirroring, places
 
 
 @pytest.fixture(autouse=True)
 def as_ourselves(monkeypatch):
-    monkeypatch.setattr(inside, "OWNER", os.getuid())
+    monkeypatch.setattr(places, "OWNER", os.getuid())
     monkeypatch.setattr(os, "chown", lambda *args, **kwargs: None)
     monkeypatch.setattr(os, "lchown", lambda *args, **kwargs: None)
     monkeypatch.setattr(os, "fchown", lambda *args, **kwargs: None)
@@ -26,7 +26,7 @@ def as_ourselves(monkeypatch):
 def roots(tmp_path):
     found = []
     for name in ("old", "new"):
-        for part in inside.PARTS:
+        for part in places.PARTS:
             (tmp_path / name / part).mkdir(parents=True)
         found.append(tmp_path / name)
     return found
@@ -35,7 +35,7 @@ def roots(tmp_path):
 def tree(root):
     """Return everything below the user's parts: path -> kind and content."""
     found = {}
-    for part in inside.PARTS:
+    for part in places.PARTS:
         for folder, folders, files in os.walk(root / part):
             for name in [*folders, *files]:
                 place = os.path.join(folder, name)
@@ -92,7 +92,7 @@ def change(old, new):
 
 def packed(root, old, limit=1 << 20):
     out = io.BytesIO()
-    inside.pack(str(root), str(old), out, limit)
+    difference.pack(str(root), str(old), out, limit)
     out.seek(0)
     return out
 
@@ -101,14 +101,14 @@ def test_a_packed_difference_applied_gives_the_new_state(roots):
     old, new = roots
     change(old, new)
     archive = packed(new, old)
-    inside.unpack(str(old), archive)
+    arrivals.unpack(str(old), archive)
     assert tree(old) == tree(new)
 
 
 def test_a_mirrored_state_is_equal(roots):
     old, new = roots
     change(old, new)
-    inside.mirror(str(old), str(new))
+    mirroring.mirror(str(old), str(new))
     assert tree(old) == tree(new)
     home = old / "home/sandbox"
     assert (home / "script").stat().st_ino == (home / "script2").stat().st_ino
@@ -132,15 +132,23 @@ def test_a_file_with_its_old_size_and_time_is_seen_to_have_changed(roots):
     for root, text in zip(roots, ("aaaa", "bbbb"), strict=True):
         (root / "tmp/f").write_text(text)
         os.utime(root / "tmp/f", (1, 1))
-    inside.unpack(str(old), packed(new, old))
+    arrivals.unpack(str(old), packed(new, old))
     assert (old / "tmp/f").read_text() == "bbbb"
 
 
 def test_a_difference_over_its_limit_is_refused(roots):
     old, new = roots
     (new / "tmp/big").write_bytes(os.urandom(100_000))
-    with pytest.raises(inside.TooLargeError):
+    with pytest.raises(difference.TooLargeError):
         packed(new, old, 10_000)
+
+
+def test_a_sparse_file_is_refused_before_it_is_compressed(roots):
+    old, new = roots
+    with (new / "home/sandbox/hole").open("wb") as file:
+        file.truncate(8 << 40)
+    with pytest.raises(difference.TooLargeError):
+        packed(new, old, 1 << 20)
 
 
 def test_an_archive_of_the_local_engine_applies(roots):
@@ -157,7 +165,7 @@ def test_an_archive_of_the_local_engine_applies(roots):
     (old / "home/sandbox/d/hidden").write_text("x")
     data = archive.pack(layer, 1 << 20)
     assert data is not None
-    inside.unpack(str(old), io.BytesIO(data))
+    arrivals.unpack(str(old), io.BytesIO(data))
     assert sorted(tree(old)) == ["home/sandbox/d", "home/sandbox/d/f"]
 
 
@@ -173,7 +181,7 @@ def test_an_archive_writes_nothing_outside_the_users_parts(roots, name):
         tar.addfile(info, io.BytesIO(b"x"))
     out.seek(0)
     before = sorted(path for path in old.parent.rglob("*"))
-    inside.unpack(str(old), out)
+    arrivals.unpack(str(old), out)
     assert sorted(path for path in old.parent.rglob("*")) == before
 
 
@@ -188,7 +196,7 @@ def test_an_archive_does_not_write_through_a_link(roots):
         info.size = 1
         tar.addfile(info, io.BytesIO(b"x"))
     out.seek(0)
-    inside.unpack(str(old), out)
+    arrivals.unpack(str(old), out)
     assert list(outside.iterdir()) == []
     assert (old / "home/sandbox/d/f").read_text() == "x"
 
@@ -201,7 +209,7 @@ def deliver(*frames):
 def test_files_are_put_in_with_their_modes(roots):
     old, _ = roots
     (old / "home/sandbox/b").symlink_to("/etc/passwd")
-    inside.put(
+    arrivals.put(
         str(old),
         deliver(
             ({"type": "put", "path": "a/ü\n.csv", "mode": 0o640}, b""),
@@ -221,7 +229,7 @@ def test_files_are_put_in_with_their_modes(roots):
 def test_a_path_that_goes_up_is_not_put(roots):
     old, _ = roots
     with pytest.raises(ValueError, match="evil"):
-        inside.put(str(old), deliver(({"type": "put", "path": "../../evil", "mode": 0o644}, b"")))
+        arrivals.put(str(old), deliver(({"type": "put", "path": "../../evil", "mode": 0o644}, b"")))
 
 
 def test_listing_reports_links_and_does_not_follow_them(roots):
@@ -232,14 +240,14 @@ def test_listing_reports_links_and_does_not_follow_them(roots):
     (home / "l").symlink_to("/etc")
     with socket.socket(socket.AF_UNIX) as sock:
         sock.bind(os.fspath(home / "s"))
-    found = inside.list_directory(str(old), "", recursive=True)["entries"]
+    found = listing.list_directory(str(old), "", recursive=True)["entries"]
     assert {(path, kind, size) for path, kind, size, _, _ in found} == {
         ("d", "directory", 0),
         ("d/f", "file", 3),
         ("l", "link", 0),
         ("s", "other", 0),
     }
-    assert inside.list_directory(str(old), "l", recursive=False) == {"error": "link"}
-    assert inside.list_directory(str(old), "l/ssl", recursive=False) == {"error": "link"}
-    assert inside.list_directory(str(old), "d/f", recursive=False) == {"error": "missing"}
-    assert inside.list_directory(str(old), "nothing", recursive=False) == {"error": "missing"}
+    assert listing.list_directory(str(old), "l", recursive=False) == {"error": "link"}
+    assert listing.list_directory(str(old), "l/ssl", recursive=False) == {"error": "link"}
+    assert listing.list_directory(str(old), "d/f", recursive=False) == {"error": "missing"}
+    assert listing.list_directory(str(old), "nothing", recursive=False) == {"error": "missing"}
