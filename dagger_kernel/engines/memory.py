@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 
+@dataclass(frozen=True)
 class Memory:
-    """Names and values. Losing it costs finding them out again, nothing else; so it never raises."""
+    """Names and values. Losing it costs finding them out again, nothing else; so it never raises.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    Two of one file are equal, so that what is cached by them does not grow with every engine.
+    """
+
+    path: Path
 
     def get(self, name: str) -> Any:
         """Return what is kept under a name, else None."""
@@ -21,16 +25,16 @@ class Memory:
     def all(self) -> dict[str, Any]:
         """Return everything."""
         try:
-            data = json.loads(self._path.read_bytes())
+            data = json.loads(self.path.read_bytes())
         except (OSError, ValueError):
             return {}
         return data if isinstance(data, dict) else {}
 
     def put(self, name: str, value: Any) -> None:
         """Keep a value; without a directory one can write to, nothing is kept."""
-        fresh = self._path.with_suffix(f".{os.getpid()}")
+        fresh = self.path.with_suffix(f".{os.getpid()}")
         try:
             fresh.write_text(json.dumps({**self.all(), name: value}, indent=1), "ascii")
-            os.replace(fresh, self._path)
+            os.replace(fresh, self.path)
         except OSError:
             fresh.unlink(missing_ok=True)

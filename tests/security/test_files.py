@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from dagger_kernel import errors
-from dagger_kernel.engines.local.layers import LayerStore, name_of
+from dagger_kernel.engines.local.layer import Layer, name_of
+from dagger_kernel.engines.local.layers import LayerStore
+from dagger_kernel.engines.local.squash import squash
 from dagger_kernel.engines.local.trees import remove, usage
 
 from .conftest import Attacker, printed
@@ -366,6 +371,74 @@ def test_a_deep_tree_has_no_hiding_place_for_bytes(tmp_path):
     assert (outside / "kept").exists()
 
 
+@pytest.fixture
+def ordinary():
+    """A directory of an ordinary user's, who runs the test: for root no directory is closed."""
+    place, root = Path(tempfile.mkdtemp()), os.geteuid() == 0
+    if root:
+        os.chown(place, 65534, 65534)
+        os.setegid(65534)
+        os.seteuid(65534)
+    try:
+        yield place
+    finally:
+        if root:
+            os.seteuid(0)
+            os.setegid(0)
+        remove(place)
+
+
+CLOSED = [0o000, 0o100, 0o200, 0o300, 0o400, 0o500, 0o600]
+
+
+def closed(place, mode, name="big"):
+    (place / "c" / "in").mkdir(parents=True)
+    (place / "c" / "in" / name).write_bytes(b"x" * 100_000)
+    (place / "c" / "in").chmod(mode)
+    (place / "c").chmod(mode)
+
+
+@pytest.mark.parametrize("mode", CLOSED)
+def test_a_closed_directory_has_no_hiding_place_for_bytes(ordinary, mode):
+    closed(ordinary, mode)
+    assert usage(ordinary, 50_000) > 50_000
+    assert 100_000 <= usage(ordinary, 1 << 30) < 200_000
+    assert stat.S_IMODE((ordinary / "c").stat().st_mode) == mode
+
+
+def test_a_directory_that_is_closed_while_it_is_counted_is_over_the_limit(ordinary, monkeypatch):
+    from dagger_kernel.engines.local import trees
+
+    closed(ordinary, 0o700)
+    really = trees.open_unlocked
+
+    def opened(name, directory):
+        found = really(name, directory)
+        os.fchmod(found[0], 0)
+        return found
+
+    monkeypatch.setattr(trees, "open_unlocked", opened)
+    assert usage(ordinary, 1 << 30) == (1 << 30) + 1
+    assert 0 < usage(ordinary) < 100_000
+
+
+@pytest.mark.parametrize("mode", CLOSED)
+def test_closed_directories_are_squashed(ordinary, mode):
+    """Else layers pile up until no room can be opened on them."""
+    layers, merged = [ordinary / "a", ordinary / "b"], ordinary / "m"
+    for layer in layers:
+        closed(layer, mode, layer.name)
+    squash(layers, merged)
+    for layer in (*layers, merged):
+        assert stat.S_IMODE((layer / "c").stat().st_mode) == mode
+        (layer / "c").chmod(0o700)
+        assert stat.S_IMODE((layer / "c" / "in").stat().st_mode) == mode
+        (layer / "c" / "in").chmod(0o700)
+    assert sorted(os.listdir(merged / "c" / "in")) == ["a", "b"]
+    for layer in layers:
+        assert (merged / "c" / "in" / layer.name).samefile(layer / "c" / "in" / layer.name)
+
+
 def test_collecting_follows_no_link(tmp_path):
     """gc beside a running cell: a link in a directory's place must not lead chmod or unlink to the host's files."""
     from dagger_kernel.engines.local.collector import LayerCollector
@@ -385,7 +458,8 @@ def test_collecting_follows_no_link(tmp_path):
 def test_rooms_of_killed_processes_are_swept(tmp_path):
     """Those of a version without leases, by their age; `test_collector` has the others."""
     store = LayerStore(tmp_path)
-    old, new = store.new_room(), store.new_room()
+    root = Layer("key", "", 0, (), "base")
+    old, new = store.new_room(root), store.new_room(root)
     store.leases.end(old)
     os.utime(tmp_path / old, (0, 0))
     assert LayerStore(tmp_path).sweep() == 1

@@ -117,11 +117,55 @@ for target in ('169.254.169.254:80', '[::1]:443', 'localhost:22', '127.0.0.1:443
         b"GET\thttp://a.example/\tHTTP/1.1\r\n\r\n",
         b"GET http://a.example/ HTTP/1.1\r\nX: \0\r\n\r\n",
         b"GET http://a.example/ x HTTP/1.1\r\n\r\n",
+        # Split at spaces alone it asks a.example; split at any white space, the metadata service.
+        b"GET\thttp://169.254.169.254/latest/\tHTTP/1.1\t http://a.example/ HTTP/1.1\r\n\r\n",
+        b"GET\x0bhttp://127.0.0.1/ http://a.example/ HTTP/1.1\r\n\r\n",
+        b"G(T http://a.example/ HTTP/1.1\r\n\r\n",
+        b"GET http://a.example/\tx HTTP/1.1\r\n\r\n",
+        b"GET http://a.example/\x85x HTTP/1.1\r\n\r\n",
+        b"GET http://a.example/ HTTP/1.1\t\r\n\r\n",
+        b"GET http://a.example/ HTTP/1.2\r\n\r\n",
+        b"GET http://a.example/ HTTP/2.0\r\n\r\n",
+        b"GET http://a.example/ HTTP/1.1\r\nGET http://127.0.0.1/ HTTP/1.1\r\n\r\n",
+        b"GET http://a.example/ HTTP/1.1\r\nno colon\r\n\r\n",
+        b"GET http://a.example/ HTTP/1.1\r\nX Y: a\r\n\r\n",
+        b"GET http://a.example/ HTTP/1.1\r\nX\xe9: a\r\n\r\n",
+        b"GET http://a.example/ HTTP/1.1\r\nX: \x0b\r\n\r\n",
+        b"GET http://a.example/ HTTP/1.1\r\nX: \x7f\r\n\r\n",
+        b"POST http://a.example/ HTTP/1.1\r\nContent-Length: \x0b5\r\n\r\n",
+        b"POST http://a.example/ HTTP/1.1\r\nContent-Length: 5\xa0\r\n\r\n",
+        b"POST http://a.example/ HTTP/1.1\r\nContent-Length:\r\n\r\n",
+        b"POST http://a.example/ HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n",
     ],
 )
 def test_heads_that_two_programs_could_read_differently_are_refused(head):
     with pytest.raises(ValueError):
         Request.parse(head)
+
+
+def test_a_usual_head_passes_as_it_came():
+    headers = (
+        b"Accept: */*\r\nX-Empty:\r\nX-Tab: a\tb\r\nX-Latin: caf\xe9\r\nContent-Length: \t5 \r\n"
+    )
+    request = Request.parse(b"POST http://a.example/x?y HTTP/1.0\r\n" + headers + b"\r\n")
+    assert request.body == 5
+    sent = request.forward(absolute=True)
+    assert sent.startswith(b"POST http://a.example:80/x?y HTTP/1.0\r\nHost: a.example\r\nAccept:")
+    assert headers in sent
+
+
+@pytest.mark.parametrize(
+    ("target", "sent"),
+    [
+        ("A.Example.:443", b"CONNECT a.example:443 "),
+        ("010.8.8.8:443", b"CONNECT 8.8.8.8:443 "),
+        ("[2606:4700:0:0::1111]:443", b"CONNECT [2606:4700::1111]:443 "),
+    ],
+)
+def test_the_next_proxy_gets_the_name_that_was_checked(target, sent):
+    """And in the one form in which no program takes it for another: 010.8.8.8 is 8.8.8.8 or 10.8.8.8."""
+    request = Request.parse(f"CONNECT {target} HTTP/1.1\r\n\r\n".encode())
+    assert request.connect().startswith(sent)
 
 
 def test_the_host_header_is_the_target_and_not_the_clients():
@@ -132,7 +176,10 @@ def test_the_host_header_is_the_target_and_not_the_clients():
 
 @pytest.mark.parametrize(
     "name", ["127.0.0.1", "2130706433", "0x7f.1", "127.1", "0177.0.0.1", "::1", "::ffff:10.0.0.1", "fe80::1%eth0", "localhost", "x.localhost",
-             "printer.local", "metadata.google.internal", "a b", "%31%32%37.0.0.1", "127.0.0.1\\@x", ""]
+             "printer.local", "metadata.google.internal", "a b", "%31%32%37.0.0.1", "127.0.0.1\\@x", "", "metadata", "box.home.arpa",
+             "127.0x.0.1", "0x", "1.2.3.4.5", "256.0.0.1", "v1.a:b", "2606::1%x", "2606::1%\xe9", "2606::1%x\\@y", "y]", "[y]", "a..b",
+             "\tx.example", "x.example\n", "b\xfccher.example", "\uff11\uff12\uff17.0.0.1", "x" * 64 + ".example", "x." * 127 + "example",
+             "::ffff:0:169.254.169.254", "168.63.129.16"]
 )  # fmt: skip
 async def test_names_that_the_next_proxy_could_take_for_this_network(name):
     with pytest.raises(RefusedError):
@@ -182,6 +229,13 @@ async def test_a_second_request_on_the_connection_does_not_reach_the_next_proxy(
     asked, _ = await through(OK, b"GET http://a.example/ HTTP/1.1\r\nHost: x\r\n\r\n" + SECOND)
     assert b"GET http://a.example:80/ HTTP/1.1" in asked
     assert b"169.254" not in asked
+
+
+async def test_a_request_inside_a_request_line_does_not_reach_the_next_proxy():
+    line = b"GET\thttp://169.254.169.254/latest/\tHTTP/1.1\t http://a.example/ HTTP/1.1\r\n\r\n"
+    asked, got = await through(OK, line)
+    assert asked == b""
+    assert got.startswith(b"HTTP/1.1 400")
 
 
 async def test_a_body_of_known_length_goes_through_and_nothing_after_it():

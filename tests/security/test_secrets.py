@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import shutil
 from pathlib import Path
@@ -25,13 +26,15 @@ def given(sandboxes):
 
 
 def holders(place, value=VALUE):
-    """Return the files below a directory that hold a value."""
+    """Return the files below a directory that hold a value, also as literals and JSON write it."""
     found = []
+    forms = [value.encode(), repr(value)[1:-1].encode(), json.dumps(value)[1:-1].encode()]
     for folder, _, names in os.walk(place):
         for name in names:
             path = Path(folder, name)
-            if path.is_file() and not path.is_symlink() and value.encode() in path.read_bytes():
-                found.append(str(path.relative_to(place)))
+            if path.is_file() and not path.is_symlink():
+                data = path.read_bytes()
+                found += [str(path.relative_to(place)) for form in forms if form in data]
     return found
 
 
@@ -57,6 +60,11 @@ SAYING = {
     "JSON": "from IPython.display import JSON, display; display(JSON({key: [key]}))",
     "an error": "raise ValueError('bad key ' + key)",
     "base64, as HTTP has it": "import base64; print(base64.b64encode(b'user:' + key.encode()).decode())",
+    "base64 in lines": "import base64; print(base64.encodebytes(b'x' * 50 + key.encode()).decode())",
+    "capital hexadecimal": "print(key.encode().hex().upper())",
+    "hexadecimal by bytes": "print(key.encode().hex(':'))",
+    "around a display": "import sys; from IPython.display import display; sys.stdout.write(key[:9]); sys.stdout.flush()\n"
+    "display(1); sys.stdout.write(key[9:])",
     "a URL": "from urllib.parse import quote; print('https://x/?k=' + quote(key, safe=''))",
     "too much output": "print((key + '\\n') * 30000)",
     "an upper layer's warning": "import warnings; warnings.warn(key)",
@@ -89,6 +97,90 @@ def test_nothing_on_disk_holds_it(given, sandboxes):
     assert printed(given.run("echo $plain-$COPY-$MORE", language="bash")) == "1--\n"
     given.close()
     assert holders(sandboxes.data_dir) == []
+
+
+KEEPING = [
+    "raise ValueError(f'bad key {key}')",
+    "raise KeyError(key)",
+    "raise ExceptionGroup('some', [ValueError(key)])",
+    "%xmode Verbose\ndef use(token):\n    1 / 0\nuse(key)",
+    "class C:\n    def __repr__(self):\n        raise ValueError(key)\nC()",
+    "import sys; sys.exit(key)",
+    "get_ipython().run_line_magic(key, '')",
+    "key",
+    "_ = __ = key; _i1 = key; In.append(key); _dh.append(key)",
+    "get_ipython().run_cell(f'inner = {key!r}', store_history=True)",
+    "os.environ['COPY'] = key; os.environ['x' + key] = '1'; import sys; sys.path.append(key)",
+    "get_ipython().alias_manager.define_alias('shout', f'echo {key}')",
+    "get_ipython().input_transformers_post.append(lambda lines, key=key: lines)",
+    "import logging, warnings; logging.getLogger(key).setLevel(10); warnings.filterwarnings('ignore', key)",
+    "import json; json.token = key; import builtins; builtins.token = key",
+    "stored = [key]\n%store stored",
+    "get_ipython().alias_manager.define_alias('stored', f'echo {key}')\n%store stored",
+]
+
+
+@pytest.mark.parametrize("end", ["", "'\"\\"], ids=["plain", "quotes"])
+def test_nothing_that_is_kept_between_cells_holds_it(sandboxes, end):
+    value = VALUE + end
+    sandbox = sandboxes()
+    sandbox.secret("API_KEY", value)
+    for cell in KEEPING:
+        sandbox.run(f"import os; key = os.environ['API_KEY']\n{cell}")
+    sandbox.close()
+    assert holders(sandboxes.data_dir, value) == []
+
+
+IN_BASH = """COPY=$API_KEY; export MORE="x $API_KEY"; words=(1 "$API_KEY"); declare -A map=([a]="$API_KEY"); declare -n ref=COPY
+lines="1
+$API_KEY"
+alias shout="echo \\"$API_KEY\\"" fine="echo 'two
+lines'"
+say() { echo 'fine'; if true; then echo function; fi; }
+eval "$(declare -f say | sed '1s/say/tell/; s/echo function/: ${API_KEY@Q}/')"
+eval "tell() { if true; then
+: ${API_KEY@Q}; fi
+}"
+PS4=$API_KEY
+mkdir -p "q/$API_KEY"; cd "q/$API_KEY"
+"""
+
+
+@pytest.mark.parametrize("end", ["", "'\"\\$x`"], ids=["plain", "quotes"])
+def test_bash_keeps_nothing_that_holds_it(sandboxes, end):
+    value = VALUE.replace("/", "-") + end
+    sandbox = sandboxes()
+    sandbox.secret("API_KEY", value)
+    done = sandbox.run(IN_BASH, language="bash")
+    assert done.error is None
+    sandbox.close()
+    bare = value.translate(str.maketrans("", "", "\\'\""))
+    for state in sandboxes.data_dir.glob("layers/**/bash/state.sh"):
+        assert bare not in state.read_text().translate(str.maketrans("", "", "\\'\""))
+    again = sandboxes(sandbox.id)  # without the secret: nothing is masked any more
+    done = again.run(
+        'fine; say\necho "<$COPY$MORE${words[*]}${map[*]}$lines$PS4>"; declare -p; alias; declare -f',
+        language="bash",
+    )
+    assert "two\nlines\nfine\nfunction\n<" in printed(done)
+    assert VALUE[:8] not in repr(done)
+
+
+def test_an_earlier_sessions_error_is_shown_masked(given, sandboxes):
+    given.run("import os\nraise ValueError('bad ' + os.environ['API_KEY'] + '!')")
+    given.close()
+    shown = sandboxes(given.id).run("%tb")  # without the secret: nothing is masked any more
+    assert f"bad {MASK}!" in repr(shown.error)
+    assert VALUE not in repr(shown)
+
+
+def test_what_is_stored_with_it_is_dropped_and_says_so(given):
+    done = given.run("import os; key = os.environ['API_KEY']; fine = 1\n%store key\n%store fine")
+    assert "what %store wrote to autorestore/key: it holds the secret API_KEY" in "".join(
+        done.logs.stderr
+    )
+    done = given.run("%store -r\nprint(fine, 'key' in globals())")
+    assert printed(done) == "1 True\n"  # a variable that was lost
 
 
 def test_a_variable_that_holds_it_is_not_kept_and_says_so(given):
@@ -142,9 +234,16 @@ def test_a_replay_in_the_session_that_has_it_uses_it_again(given, sandboxes):
     given.run(USE)
     given.run("pass")
     rooms = given._inner._session._rooms
-    given._wait(rooms.prepare())  # the last layer is there
-    given._wait(rooms.drop_standby())
-    assert given._wait(rooms._engine.evict()) == 2
+
+    async def evict():
+        await rooms._committing  # the last layer is there
+        await (
+            rooms.waiting()
+        )  # and the next room: one that is being opened holds layers for a moment longer
+        await rooms.drop_standby()
+        return await rooms._engine.evict()
+
+    assert given._wait(evict()) == 2
     done = given.run("print(got)")
     assert printed(done) == "with\n"
     assert done.drift == [

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..files import split
-from .layers import is_opaque, is_whiteout
-from .seals import OPAQUE
+from .overlay import is_opaque, is_whiteout, mark_opaque
 
 WHITEOUT = ".wh."
 OPAQUE_FILE = ".wh..wh..opq"
 PLAIN = "DAGGER_KERNEL.plain"
 """PAX header of a file of the user's whose name looks like a deletion."""
+EXPANSION = 16
+"""How much larger than its archive a layer may be: a sparse file takes no space on the disk, but hours to compress."""
 
 
 class TooLargeError(Exception):
@@ -36,7 +37,7 @@ class OutsideLayerError(tarfile.TarError):
 
 
 def pack(layer: Path, max_bytes: int) -> bytes | None:
-    """Return the archive of a layer's upper directory, None when it is larger than allowed."""
+    """Return the archive of a layer's upper directory, None when it (or what it holds) is larger than allowed."""
     buffer = io.BytesIO()
     try:
         with tarfile.open(
@@ -46,8 +47,8 @@ def pack(layer: Path, max_bytes: int) -> bytes | None:
     except (TooLargeError, RecursionError):
         return None
     except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            return None  # nested deeper than a path can say
+        if error.errno in (errno.ENAMETOOLONG, errno.EACCES):
+            return None  # nested deeper than a path can say, or closed to its own user
         raise
     return buffer.getvalue() if buffer.tell() <= max_bytes else None
 
@@ -70,6 +71,8 @@ def _pack_directory(
         member.uname = member.gname = ""
         if entry.name.startswith(WHITEOUT):
             member.pax_headers = {PLAIN: "1"}
+        if tar.offset + member.size > EXPANSION * max_bytes:
+            raise TooLargeError
         if member.isreg():
             with open(entry.path, "rb", opener=_no_link) as file:
                 tar.addfile(member, file)
@@ -100,7 +103,7 @@ def unpack(archive: BinaryIO, layer: Path) -> None:
             place.mkdir(parents=True, exist_ok=True)
             plain = PLAIN in member.pax_headers
             if base == OPAQUE_FILE and not plain:
-                os.setxattr(place, OPAQUE, b"y")
+                mark_opaque(place)
             elif base.startswith(WHITEOUT) and not plain:
                 target = place / base.removeprefix(WHITEOUT)
                 os.mknod(target, stat.S_IFCHR | 0o600, os.makedev(0, 0))

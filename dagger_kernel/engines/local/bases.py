@@ -25,7 +25,8 @@ from ..memory import Memory
 from ..runner_source import RUNNER_SOURCE, runner_digest
 from .container import Interpreter, common
 from .interpreter import find_interpreter
-from .layers import PARTS, name_of
+from .layer import name_of
+from .layers import PARTS
 from .leases import Leases
 from .recipe import Recipe
 from .trees import remove

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .bases import Bases
-from .layers import RECORD, SETTLED, LayerStore
+from .layer import RECORD, SETTLED
+from .layers import LayerStore
 from .seals import Seal
 from .trees import remove, usage
 

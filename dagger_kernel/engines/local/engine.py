@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any
 
-from ...errors import EngineUnavailableError, RoomLostError
+from ...errors import EngineUnavailableError, RoomLostError, RoomNotOpenedError
 from ...settings import Settings
 from ...steps import root_key
 from ..base import (
@@ -27,10 +27,11 @@ from ..base import (
 )
 from ..files import chunks
 from ..link import Link
-from . import archive, seccomp
+from . import archive, cgroups, seccomp
 from .bases import Bases
 from .collector import LayerCollector
-from .layers import Layer, LayerStore, make_room
+from .layer import Layer
+from .layers import LayerStore, make_room
 from .policy import Policy
 from .probe import probe
 from .proxy import Proxy
@@ -73,6 +74,7 @@ class LocalEngine(Engine):
         self.layers.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         await asyncio.to_thread(self.layers.sweep)
         self._zygote(base)
+        await asyncio.to_thread(cgroups.here)  # while the zygote starts
         return base
 
     async def open(
@@ -87,12 +89,13 @@ class LocalEngine(Engine):
     ) -> Room:
         """Open a room on the state after the chain; see `Engine.open`."""
         for attempt in range(1, PATIENCE + 1):
-            parent = await self._replay(chain, base, progress, replayed)
+            parent = None
             try:
+                parent = await self._replay(chain, base, progress, replayed)
                 return await self._open_room(parent, nonce, base)
             except RoomLostError:
-                # Collected since it was found: then it is made again.
-                if attempt == PATIENCE or self._has(parent):
+                # Collected since it was found, or while the next one was made: then it is made again.
+                if attempt == PATIENCE or (parent is not None and self._has(parent)):
                     raise
         raise AssertionError
 
@@ -154,6 +157,7 @@ class LocalEngine(Engine):
                 *([found.remedy] if found.remedy else []),
                 *([seccomp.REMEDY] if seccomp.missing() else []),
             ],
+            "memory": "cgroup v2" if (await asyncio.to_thread(cgroups.here)).parent else "watched",
             "system_calls": "unfiltered" if seccomp.missing() else "filtered",
             "python": interpreter.version,
             "interpreter": interpreter.executable,
@@ -221,35 +225,46 @@ class LocalEngine(Engine):
         zygote = self._zygote(base)
         await zygote.warm()
         directory = await make_room(self.layers, parent)
-        number, connected = zygote.open(
-            {
-                "lowers": [f"{name}/fs" for name in parent.lowers],
-                "upper": f"{directory}/fs",
-                "work": f"{directory}/work",
-                "network": self._settings.network,
-                "nonce": nonce,
-                "warm": True,
-                "processes": self._settings.processes,
-                "shm_bytes": self._settings.memory_bytes,
-                "seccomp": base64.b64encode(seccomp.program()).decode("ascii"),
-            }
-        )
-        link = await Link.over(connected)
-        proxy = Proxy(self._policies[base.digest])
+        cgroup = cgroups.here().make()
         try:
+            number, connected = zygote.open(
+                {
+                    "lowers": [f"{name}/fs" for name in parent.lowers],
+                    "upper": f"{directory}/fs",
+                    "work": f"{directory}/work",
+                    "network": self._settings.network,
+                    "nonce": nonce,
+                    "warm": True,
+                    "processes": self._settings.processes,
+                    "shm_bytes": self._settings.memory_bytes,
+                    "seccomp": base64.b64encode(seccomp.program()).decode("ascii"),
+                },
+                cgroup.descriptors,
+            )
+        except BaseException:
+            cgroup.remove()
+            self.layers.drop(directory)
+            raise
+        cgroup.hand_over()
+        proxy = Proxy(self._policies[base.digest])
+        link: Link | None = None
+        try:
+            link = await Link.over(connected)
             hello = await link.receive()
             if hello is None or hello[0].get("nonce") != nonce:
-                await zygote.exited(number)
-                why = zygote.failures.get(number, "it ended before it was ready")
-                raise RoomLostError(f"The room could not be opened: {why}.", engine=self.name)
+                raise await self._not_opened(zygote, number)
             if self._settings.network == "proxy":
                 await proxy.start(await zygote.listener(number))
         except BaseException:  # a cancelled standby too
             proxy.close()
-            link.close()
+            if link is not None:
+                link.close()
+            else:
+                connected.close()
             zygote.kill(number)
             await zygote.exited(number)
             zygote.forget(number)
+            cgroup.remove()
             self.layers.drop(directory)
             raise
         room = LocalRoom(
@@ -261,10 +276,18 @@ class LocalEngine(Engine):
             directory=directory,
             store=self.layers,
             proxy=proxy,
+            cgroup=cgroup,
             ended=self._rooms.discard,
         )
         self._rooms.add(room)
         return room
+
+    async def _not_opened(self, zygote: Zygote, number: int) -> RoomNotOpenedError:
+        code = await zygote.exited(number)
+        why = zygote.failures.get(number)
+        if why is None:
+            why = f"its runner ended with exit code {code}. {zygote.last_words()}".strip()
+        return RoomNotOpenedError(f"The room could not be opened: {why}", engine=self.name)
 
     async def _replay(
         self, chain: Sequence[ChainStep], base: Base, progress: Progress, replayed: Replayed

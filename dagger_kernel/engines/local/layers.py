@@ -15,58 +15,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import functools
-import json
 import os
 import secrets
-import shutil
-import stat
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from ...errors import RoomLostError, StorageFullError
+from .layer import RECORD, SETTLED, Ground, Layer, identity, name_of
 from .leases import Leases
-from .seals import OPAQUE, Seal
+from .seals import Seal
+from .squash import squash
 from .trees import remove
 
 FANOUT = 16
+LONGEST = 5 * FANOUT
+"""More directories than this are squashed out of turn: some squashing failed, and an overlay takes 148."""
 PARTS = ("home/sandbox", "tmp", ".dk", "skills")
-RECORD = "layer.json"
-SETTLED = "settled"
 SETTLE_SECONDS = 1.0
 """How long sealing may take when an engine is closed; what is left is settled without a seal."""
 STALE_SECONDS = 2 * 86400.0
-NAME_DIGITS = 20
-"""Hexadecimal digits of a key in a directory name (80 bits): overlay options must stay under one page."""
-
-
-Ground = tuple[tuple[int, int] | None, ...]
-"""What identifies each directory of a state, top first; None for a missing one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """A cached state.
-
-    Attributes
-    ----------
-    key, parent_key
-        Full keys.
-    depth
-        Steps since the base.
-    lowers
-        Directory names from this layer down to the base (which is not in the list).
-    base
-        Digest of the base below them.
-    """
-
-    key: str
-    parent_key: str
-    depth: int
-    lowers: tuple[str, ...]
-    base: str
 
 
 class LayerStore:
@@ -76,6 +45,7 @@ class LayerStore:
         self.root = root
         self.leases = Leases(root)
         self._unsettled: list[Path] = []
+        self._grounds: dict[str, Ground] = {}  # of the open rooms
 
     def path(self, key: str) -> Path:
         """Return the upper directory of a cached state."""
@@ -83,22 +53,15 @@ class LayerStore:
 
     def get(self, key: str) -> Layer | None:
         """Return the cached state of a key with every directory it needs, else None."""
-        try:
-            data = json.loads((self.root / name_of(key) / RECORD).read_bytes())
-            layer = Layer(
-                data["key"], data["parent"], data["depth"], tuple(data["lowers"]), data["base"]
-            )
-            ground = tuple((int(node), int(moment)) for node, moment in data["ground"])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        found = Layer.recorded(self.root / name_of(key))
+        if found is None or found[0].key != key:
             return None
-        settled = data.get("boot") == boot_id() or (self.root / name_of(key) / SETTLED).exists()
-        if layer.key != key or not settled:
-            return None
+        layer, ground = found
         # Another directory of the same name is another making of that state: what refers to the bytes of the one
         # before it (a variable that lies below) does not fit on it.
         return layer if self.ground(layer) == ground else None
 
-    def new_room(self, parent: Layer | None = None) -> str:
+    def new_room(self, parent: Layer) -> str:
         """Make an empty upper and work directory; return their name below the root.
 
         What lies below the room is in use until `commit` or `drop`: nobody collects it.
@@ -110,13 +73,14 @@ class LayerStore:
         StorageFullError
         """
         name = f"room-{secrets.token_hex(8)}"
-        lowers = parent.lowers if parent is not None else ()
         try:
             with self.leases.gate():
-                if parent is not None and None in self.ground(parent):
+                ground = self.ground(parent)
+                if None in ground:
                     raise RoomLostError("The layers below the room are gone.", engine="local")
-                self.leases.take(name, lowers)
-            if parent is not None and lowers:
+                self.leases.take(name, parent.lowers)
+            self._grounds[name] = ground
+            if parent.lowers:
                 self._used(parent)
             for part in PARTS:
                 (self.root / name / "fs" / part).mkdir(parents=True, mode=0o755)
@@ -131,6 +95,10 @@ class LayerStore:
         """Return what identifies the directories of a state; None for one that is missing."""
         return tuple(identity(self.root / lower / "fs") for lower in layer.lowers)
 
+    def stands(self, room: str, parent: Layer) -> bool:
+        """Whether nobody took away, or made again, what lies below an open room."""
+        return self.ground(parent) == self._grounds.get(room)
+
     def _used(self, layer: Layer) -> None:
         """Note the use: what was not used for the longest time is collected first."""
         with contextlib.suppress(OSError):
@@ -140,21 +108,29 @@ class LayerStore:
         """Turn a room's upper directory into the layer of a key.
 
         Another process may have made the same layer meanwhile: then that one stands.
+
+        Raises
+        ------
+        RoomLostError
+            What lay below the room is gone, or was made again: this does not fit on it.
+        StorageFullError
         """
         source, target = self.root / room, self.root / name_of(key)
         lowers = (name_of(key), *parent.lowers)
         layer = Layer(key, parent.key, parent.depth + 1, lowers, parent.base)
         remove(source / "work")
+        if not self.stands(room, parent):
+            raise RoomLostError("The layers below the room are gone.", engine="local")
         try:
             # Its own place in the list is the room's still.
-            ground = (identity(source / "fs"), *self.ground(parent))
-            (source / RECORD).write_text(_to_json(layer, ground), "ascii")
+            ground = (identity(source / "fs"), *self._grounds[room])
+            (source / RECORD).write_text(layer.record(ground), "ascii")
             self._place(source, target, lambda: self.get(key) is not None)
         except OSError as error:
             raise full_or(error) from error
         self._unsettled.append(target)
         layer = self._squash(layer)
-        self.leases.end(room)
+        self._end(room)
         return layer
 
     def settle(self) -> None:
@@ -212,6 +188,10 @@ class LayerStore:
     def drop(self, room: str) -> None:
         """Remove a room that leaves nothing."""
         remove(self.root / room)
+        self._end(room)
+
+    def _end(self, room: str) -> None:
+        self._grounds.pop(room, None)
         self.leases.end(room)
 
     def evict(self, keys: list[str] | None) -> int:
@@ -244,30 +224,41 @@ class LayerStore:
 
     def _squash(self, layer: Layer) -> Layer:
         level, size = 1, FANOUT
-        while layer.depth % size == 0:
-            merged = f"s{level}-{layer.lowers[0].rpartition('-')[2]}"
-            group, rest = layer.lowers[:FANOUT], layer.lowers[FANOUT:]
-            if not (self.root / merged / "fs").is_dir():
-                stage = self.root / f"room-squash-{secrets.token_hex(8)}"
-                try:
-                    squash([self.root / name / "fs" for name in group], stage / "fs")
-                    self._place(stage, self.root / merged, (self.root / merged / "fs").is_dir)
-                    self._unsettled.append(self.root / merged)
-                except (OSError, RecursionError):
-                    # Squashing only accelerates: without space, or with directories nested too deep
-                    # for a path, the longer list serves on.
-                    remove(stage)
-                    return layer
-            layer = replace(layer, lowers=(merged, *rest))
-            own = self.root / name_of(layer.key) / RECORD
-            fresh = own.with_suffix(f".{secrets.token_hex(4)}")
-            fresh.write_text(_to_json(layer, self.ground(layer)), "ascii")
-            os.replace(fresh, own)
-            level, size = level + 1, size * FANOUT
+        # Without space the longer list serves on.
+        with contextlib.suppress(OSError):
+            while layer.depth % size == 0:
+                layer = self._merged(layer, FANOUT, level)
+                level, size = level + 1, size * FANOUT
+            if len(layer.lowers) > LONGEST:
+                layer = self._merged(layer, len(layer.lowers), 0)
+        return layer
+
+    def _merged(self, layer: Layer, count: int, level: int) -> Layer:
+        """Return a layer whose topmost directories are merged into one."""
+        merged = f"s{level}-{name_of(layer.key)}"
+        group, rest = layer.lowers[:count], layer.lowers[count:]
+        if not (self.root / merged / "fs").is_dir():
+            stage = self.root / f"room-squash-{secrets.token_hex(8)}"
+            ground = self.ground(layer)
+            try:
+                squash([self.root / name / "fs" for name in group], stage / "fs")
+                if self.ground(layer) != ground:
+                    # Part of it may have been missing: merged, nobody would notice any more.
+                    raise OSError(errno.ESTALE, "layers were removed while they were merged")
+                self._place(stage, self.root / merged, (self.root / merged / "fs").is_dir)
+            except OSError:
+                remove(stage)
+                raise
+            self._unsettled.append(self.root / merged)
+        layer = replace(layer, lowers=(merged, *rest))
+        own = self.root / name_of(layer.key) / RECORD
+        fresh = own.with_suffix(f".{secrets.token_hex(4)}")
+        fresh.write_text(layer.record(self.ground(layer)), "ascii")
+        os.replace(fresh, own)
         return layer
 
 
-async def make_room(store: LayerStore, parent: Layer | None = None) -> str:
+async def make_room(store: LayerStore, parent: Layer) -> str:
     """Do `LayerStore.new_room` in a thread; a room that comes after a cancellation is dropped."""
     making = asyncio.ensure_future(asyncio.to_thread(store.new_room, parent))
     try:
@@ -280,92 +271,6 @@ async def make_room(store: LayerStore, parent: Layer | None = None) -> str:
 
         making.add_done_callback(drop)
         raise
-
-
-def identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a directory from another one of its name; None: there is none.
-
-    Its number (which a later one may get again) and the time of its last entry; a layer gets no more.
-    """
-    try:
-        info = os.stat(path)
-    except OSError:
-        return None
-    return info.st_ino, info.st_mtime_ns
-
-
-@functools.cache
-def boot_id() -> str:
-    """Return what names this run of the machine's kernel."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-
-
-def name_of(key: str) -> str:
-    """Return the directory name of a key."""
-    return key[:NAME_DIGITS]
-
-
-def squash(stack: list[Path], target: Path) -> None:
-    """Merge upper directories (top first) into one, by hard links.
-
-    Deletions (whiteouts) and replaced directories (opaque marks) keep hiding what lies below
-    the group.
-    """
-    target.mkdir(parents=True)
-    _merge([os.fspath(path) for path in stack], os.fspath(target))
-
-
-def _merge(stack: list[str], target: str) -> None:
-    seen: dict[str, list[str]] = {}  # directory name -> where it exists, top first
-    closed: set[str] = set()  # names that hide whatever lies further down
-    opaque = False
-    for directory in stack:
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                if entry.name in closed:
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    seen.setdefault(entry.name, []).append(entry.path)
-                else:
-                    closed.add(entry.name)
-                    if entry.name not in seen:
-                        os.link(entry.path, os.path.join(target, entry.name), follow_symlinks=False)
-                    elif not _is_whiteout(entry):
-                        continue
-        if is_opaque(directory):
-            opaque = True
-            break
-    for name, places in seen.items():
-        made = os.path.join(target, name)
-        os.mkdir(made)
-        _merge(places, made)
-        if name in closed:
-            os.setxattr(made, OPAQUE, b"y")
-        shutil.copystat(places[0], made)
-    if opaque:
-        os.setxattr(target, OPAQUE, b"y")
-
-
-def is_opaque(directory: str | Path) -> bool:
-    """Whether a directory of a layer hides its namesakes below."""
-    try:
-        return os.getxattr(directory, OPAQUE) == b"y"
-    except OSError:
-        return False
-
-
-def _is_whiteout(entry: os.DirEntry[str]) -> bool:
-    return is_whiteout(entry.stat(follow_symlinks=False))
-
-
-def is_whiteout(info: os.stat_result) -> bool:
-    """Whether a directory entry of a layer marks a deletion (a character device 0:0)."""
-    return stat.S_ISCHR(info.st_mode) and info.st_rdev == 0
-
-
-def _to_json(layer: Layer, ground: Ground) -> str:
-    values = {**asdict(layer), "boot": boot_id(), "ground": ground}
-    return json.dumps({**values, "parent": values.pop("parent_key")})
 
 
 def full_or(error: OSError) -> Exception:

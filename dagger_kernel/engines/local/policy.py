@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import re
 import socket
@@ -18,21 +19,25 @@ DENIED = tuple(
     ipaddress.ip_network(text)
     for text in (
         # This host and network, private ranges, carrier-grade NAT, link-local (cloud metadata
-        # services), documentation, benchmarking, multicast, reserved, tunnels.
-        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
-        "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15",
+        # services), Azure's host, documentation, benchmarking, multicast, reserved, tunnels.
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16",
+        "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15",
         "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
-        "::/128", "::1/128", "64:ff9b:1::/48", "100::/64", "2001::/32", "2001:db8::/32", "fc00::/7",
-        "fe80::/10", "fec0::/10", "ff00::/8",
+        # IPv6: all but 2000::/3, where IANA allocates; there, protocols' own (Teredo, ORCHID,
+        # benchmarking) and documentation.
+        "::/3", "4000::/2", "8000::/1", "2001::/23", "2001:db8::/32", "3fff::/20",
     )
 )  # fmt: skip
-EMBEDDING = tuple(
-    (ipaddress.IPv6Network(text), shift)
-    for text, shift in (("::/96", 0), ("64:ff9b::/96", 0), ("2002::/16", 80))
-)
-"""IPv6 ranges that hold an IPv4 address, and how many bits stand after it."""
+TRANSLATED = (ipaddress.IPv6Network("::ffff:0:0/96"), ipaddress.IPv6Network("64:ff9b::/96"))
+"""IPv6 ranges that are nothing but IPv4 addresses, in the last 32 bits."""
+SIX_TO_FOUR = ipaddress.IPv6Network("2002::/16")
+ISATAP, ISATAP_MASK = 0x0000_5EFE, 0xFCFF_FFFF
+"""What stands before an IPv4 address in an interface's identifier; two flags in it may have any value."""
 CONNECT_SECONDS = 30.0
-_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_PRIVATE = (".localhost", ".local", ".internal", ".home.arpa")
 
 
 class RefusedError(Exception):
@@ -88,10 +93,7 @@ class Policy:
         OSError
             The network says no.
         """
-        name = host.lower().rstrip(".").strip("[]")
-        if not _NAME.fullmatch(name) and ":" not in name:
-            # Whatever else may stand there, another program could read it as another host.
-            raise RefusedError(f"{name[:80]!r} is no host name")
+        name = host_name(host)
         trusted = (name, port) in self.trusted
         if not trusted and port not in PORTS:
             raise RefusedError(f"port {port} is not open to sandboxes (80 and 443 are)")
@@ -122,14 +124,10 @@ class Policy:
     @staticmethod
     def _check_literal(name: str) -> None:
         try:
-            # 2130706433, 0x7f.1 and 127.1 are addresses too.
-            name = socket.inet_ntoa(socket.inet_aton(name))
-        except OSError:
-            pass  # a name, or IPv6
-        try:
-            ipaddress.ip_address(name.partition("%")[0])
+            ipaddress.ip_address(name)
         except ValueError:
-            if name in ("localhost", "") or name.endswith((".localhost", ".local", ".internal")):
+            # A name without a dot is completed with a local domain: "metadata" in a cloud.
+            if "." not in name or name.endswith(_PRIVATE):
                 raise RefusedError(f"{name} is not a public host") from None
         else:
             check(name, name)
@@ -138,11 +136,34 @@ class Policy:
     async def _resolve(name: str, port: int) -> list[str]:
         loop = asyncio.get_running_loop()
         try:
-            # Numeric forms such as 0x7f.1 or 2130706433 are resolved here too, and then checked.
             found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise OSError(f"{name} cannot be resolved: {error}") from error
         return list(dict.fromkeys(str(item[4][0]) for item in found))
+
+
+def host_name(text: str) -> str:
+    """Return a host in the one form that is checked, recorded and sent on.
+
+    Whatever else may stand there, another program could read it as another host. International names
+    come as their ``xn--`` form, which is what clients send.
+
+    Raises
+    ------
+    RefusedError
+        It is neither a name nor an address.
+    """
+    name = text.lower().rstrip(".")
+    if _NAME.fullmatch(name):
+        with contextlib.suppress(OSError):
+            # 2130706433, 0x7f.1 and 127.1 are addresses too, and 010.8.8.8 is read in two ways.
+            return socket.inet_ntoa(socket.inet_aton(name))
+        if not _NUMBER.fullmatch(name.rpartition(".")[2]):
+            return name
+    elif ":" in name and "%" not in name:
+        with contextlib.suppress(ValueError):
+            return str(ipaddress.IPv6Address(name.removeprefix("[").removesuffix("]")))
+    raise RefusedError(f"{text[:80]!r} is no host name")
 
 
 def check(name: str, address: str) -> None:
@@ -152,18 +173,26 @@ def check(name: str, address: str) -> None:
     ------
     RefusedError
     """
-    parsed = ipaddress.ip_address(address.partition("%")[0])
-    candidates: list[ipaddress.IPv4Address | ipaddress.IPv6Address] = [parsed]
-    if isinstance(parsed, ipaddress.IPv6Address):
-        if parsed.ipv4_mapped is not None:
-            candidates.append(parsed.ipv4_mapped)
-        for network, shift in EMBEDDING:
-            if parsed in network:
-                candidates.append(ipaddress.IPv4Address((int(parsed) >> shift) & 0xFFFFFFFF))
-    for candidate in candidates:
+    for candidate in _meanings(ipaddress.ip_address(address.partition("%")[0])):
         if any(candidate.version == net.version and candidate in net for net in DENIED):
             at = "" if name == address else f" ({address})"
             raise RefusedError(f"{name}{at} is not a public address")
+
+
+def _meanings(address: _Address) -> list[_Address]:
+    """Return an address, and the IPv4 address that it holds: a gateway may lead there."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return [address]
+    number = int(address)
+    last = ipaddress.IPv4Address(number & 0xFFFF_FFFF)
+    if any(address in network for network in TRANSLATED):
+        return [last]
+    meanings: list[_Address] = [address]
+    if address in SIX_TO_FOUR:
+        meanings.append(ipaddress.IPv4Address(number >> 80 & 0xFFFF_FFFF))
+    if number >> 32 & ISATAP_MASK == ISATAP:
+        meanings.append(last)
+    return meanings
 
 
 def is_own(address: str) -> bool:
@@ -191,4 +220,7 @@ def _endpoint(url: str) -> tuple[str, int] | None:
     parts = urlsplit(url)
     if not parts.hostname:
         return None
-    return parts.hostname.lower(), parts.port or (443 if parts.scheme == "https" else 80)
+    host = parts.hostname
+    with contextlib.suppress(RefusedError):  # the next proxy may be fe80::1%eth0
+        host = host_name(host)
+    return host, parts.port or (443 if parts.scheme == "https" else 80)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from .policy import Policy, RefusedError
+from .policy import Policy, RefusedError, host_name
 
 MAX_HEAD = 64 * 1024
 HEAD_SECONDS = 30.0
@@ -21,6 +22,10 @@ MAX_CONNECTIONS = 64
 """At one time, for one room: they are descriptors of the kernel's process."""
 MAX_HOSTS = 200
 """Different hosts that a step's record names."""
+# RFC 9110 and 9112, without their leniencies: what stands in a line is read in one way only.
+_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_REQUEST_LINE = re.compile(rf"({_NAME}) ([!-~]+) (HTTP/1\.[01])")
+_HEADER = re.compile(rf"({_NAME}):([\t -~\x80-\xff]*)")
 HOP_BY_HOP = ("proxy-", "connection:", "keep-alive:", "host:")
 
 
@@ -73,7 +78,7 @@ class Proxy:
     ) -> None:
         try:
             request = Request.parse(head)
-        except ValueError:
+        except (ValueError, RefusedError):
             await answer(
                 writer, 400, "This proxy understands CONNECT host:port and http:// requests."
             )
@@ -125,7 +130,7 @@ class Request:
     Attributes
     ----------
     body
-        Bytes that follow the head; None for a tunnel.
+        Bytes that follow the head; -1: the sender says when it ends; None for a tunnel.
     """
 
     method: str
@@ -144,30 +149,22 @@ class Request:
         ------
         ValueError
             It is none, or could be read in more than one way.
+        RefusedError
+            The host is none.
         """
-        lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
-        if any(character in line for line in lines for character in "\r\n\0"):
-            raise ValueError("a bare line end")
-        first, *headers = lines
-        method, target, version = first.split(" ")
+        first, *headers = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+        method, target, version = _parts(_REQUEST_LINE, first)
+        fields = [_parts(_HEADER, header) for header in headers]
         host, port, path = destination(method, target)
-        names = [header.partition(":")[0].lower() for header in headers]
-        if any(not name or name != name.strip() for name in names):
-            raise ValueError("a folded header")
-        if method == "CONNECT":
-            return cls(method, host, port, path, version, tuple(headers), None)
-        lengths = [
-            h.partition(":")[2].strip()
-            for h, n in zip(headers, names, strict=True)
-            if n == "content-length"
-        ]
-        if len(set(lengths)) > 1 or any(
-            not length.isascii() or not length.isdigit() for length in lengths
-        ):
-            raise ValueError("two lengths")
-        body = int(lengths[0]) if lengths else 0
-        if "transfer-encoding" in names:
-            body = -1
+        body: int | None = None
+        if method != "CONNECT":
+            lengths = [
+                value.strip(" \t") for name, value in fields if name.lower() == "content-length"
+            ]
+            if len(lengths) > 1 or not all(n.isascii() and n.isdigit() for n in lengths):
+                raise ValueError("no length, or several")
+            chunked = any(name.lower() == "transfer-encoding" for name, _value in fields)
+            body = -1 if chunked else int(lengths[0]) if lengths else 0
         return cls(method, host, port, path, version, tuple(headers), body)
 
     @property
@@ -194,7 +191,7 @@ class Request:
             raise ConnectionAbortedError
         host = self.authority.removesuffix(":80")
         path = f"http://{self.authority}{self.path}" if absolute else self.path
-        kept = [h for h in self.headers if h and not h.lower().startswith(HOP_BY_HOP)]
+        kept = [h for h in self.headers if not h.lower().startswith(HOP_BY_HOP)]
         lines = [
             f"{self.method} {path} {self.version}",
             f"Host: {host}",
@@ -221,17 +218,26 @@ def destination(method: str, target: str) -> tuple[str, int, str]:
     ------
     ValueError
         The target is neither ``host:port`` (CONNECT) nor an ``http://`` address.
+    RefusedError
+        The host is none.
     """
     if method == "CONNECT":
         parts = urlsplit(f"//{target}")
         if not parts.hostname or parts.port is None:
             raise ValueError(target)
-        return parts.hostname, parts.port, ""
+        return host_name(parts.hostname), parts.port, ""
     parts = urlsplit(target)
     if parts.scheme != "http" or not parts.hostname:
         raise ValueError(target)
-    path = parts.path or "/"
-    return parts.hostname, parts.port or 80, f"{path}?{parts.query}" if parts.query else path
+    path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+    return host_name(parts.hostname), parts.port or 80, path
+
+
+def _parts(pattern: re.Pattern[str], line: str) -> tuple[str, ...]:
+    found = pattern.fullmatch(line)
+    if found is None:
+        raise ValueError(line)
+    return found.groups()
 
 
 async def answer(writer: asyncio.StreamWriter, code: int, text: str) -> None:

@@ -11,7 +11,8 @@ from ..base import BlobSource, ChainStep, Progress, Replayed
 from ..folding import folded
 from ..replay import Recorder
 from . import archive
-from .layers import Layer, LayerStore, full_or, make_room
+from .layer import Layer
+from .layers import LayerStore, full_or, make_room
 from .room import LocalRoom
 
 PATIENCE = 2
@@ -65,13 +66,13 @@ class Replay:
             directory = await make_room(self._layers, parent)
             try:
                 await asyncio.to_thread(self._fill, step, self._layers.root / directory / "fs")
+                await asyncio.to_thread(self._layers.commit, directory, step.key, parent)
             except OSError as error:
                 self._layers.drop(directory)
                 raise full_or(error) from error
             except BaseException:
                 self._layers.drop(directory)
                 raise
-            await asyncio.to_thread(self._layers.commit, directory, step.key, parent)
         layer = self._layers.get(step.key)
         if layer is None:
             raise ReplayError(f"Step {step.seq} left no layer.", engine="local", seq=step.seq)

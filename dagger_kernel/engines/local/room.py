@@ -10,8 +10,10 @@ from typing import Any
 from ...errors import RoomLostError
 from ..base import Outcome, StepHandler
 from ..link import Link, LinkRoom
+from .cgroups import Cgroup
 from .guard import Guard
-from .layers import Layer, LayerStore
+from .layer import Layer
+from .layers import LayerStore
 from .proxy import Proxy
 from .zygote import Zygote
 
@@ -34,6 +36,7 @@ class LocalRoom(LinkRoom):
         directory: str,
         store: LayerStore,
         proxy: Proxy,
+        cgroup: Cgroup,
         ended: Callable[[LocalRoom], None],
     ) -> None:
         super().__init__(link, nonce, parent.key)
@@ -43,24 +46,22 @@ class LocalRoom(LinkRoom):
         self._directory = directory
         self._store = store
         self._proxy = proxy
+        self._cgroup = cgroup
         self._ended = ended
         self._guard: Guard | None = None
         self._gone = False
-        self._ground = store.ground(parent)
 
     @property
     def alive(self) -> bool:
         """Whether a step can still be given to it: it waits, and nobody took away what it stands on."""
-        return super().alive and self._stands()
-
-    def _stands(self) -> bool:
-        return None not in self._ground and self._store.ground(self._parent) == self._ground
+        return super().alive and self._store.stands(self._directory, self._parent)
 
     async def run(self, request: dict[str, Any], handler: StepHandler) -> Outcome:
         """Deliver the step; its outcome also tells which hosts it reached."""
         upper = self._store.root / self._directory / "fs"
         self._guard = Guard(upper, request["limits"], lambda: self._zygote.kill(self._number))
         watch = asyncio.create_task(self._guard.watch())
+        self._cgroup.limit(int(request["limits"]["memory_bytes"]))
         try:
             outcome = await super().run(request, handler)
         except RoomLostError:
@@ -70,7 +71,7 @@ class LocalRoom(LinkRoom):
             outcome = self._guard.outcome()
         finally:
             watch.cancel()
-        if not self._stands():
+        if not self._store.stands(self._directory, self._parent):
             # What was read from there may have been missing without any error: an older state, fewer files.
             raise RoomLostError(
                 "The layers below the cell were removed while it ran.",
@@ -128,5 +129,6 @@ class LocalRoom(LinkRoom):
 
     def _finish(self) -> None:
         self._proxy.close()
+        self._cgroup.remove()
         self._zygote.forget(self._number)
         self._ended(self)

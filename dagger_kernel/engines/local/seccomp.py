@@ -53,6 +53,15 @@ LOW_WORD = 0xFFFFFFFF
 
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 
+SUPERVISOR = 1
+"""Its process number: the room's init has the cell's user, who could lower its limits and priority."""
+OTHERS = (
+    ("prlimit64", 0), ("sched_setaffinity", 0), ("sched_setscheduler", 0), ("sched_setparam", 0),
+    ("sched_setattr", 0), ("setpriority", 1), ("ioprio_set", 1),
+)  # fmt: skip
+"""Calls that change a process, and which argument names it."""
+PRIO_USER = 2
+
 REMEDY = "Install libseccomp (Debian: libseccomp2, Fedora: libseccomp) and the package pyseccomp."
 
 
@@ -110,6 +119,9 @@ def _rules(library: Any) -> Any:
         add(unsupported, "socket", low(0, 16), low(2, protocol))
     for request in (TIOCSTI, TIOCLINUX):
         add(refuse, "ioctl", low(1, request))
+    for name, index in OTHERS:
+        add(refuse, name, low(index, SUPERVISOR))
+    add(refuse, "setpriority", low(0, PRIO_USER))
     return made
 
 

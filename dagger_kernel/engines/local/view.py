@@ -15,7 +15,7 @@ from pathlib import Path
 from ...errors import SandboxPathError
 from ..base import FileInfo
 from ..files import split
-from .layers import is_opaque, is_whiteout
+from .overlay import is_opaque, is_whiteout
 
 HOME = ("home", "sandbox")
 DEPTH = 128

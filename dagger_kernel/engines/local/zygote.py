@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from .container import Interpreter, common
 
 START_SECONDS = 60.0
 MAX_DATAGRAM = 64 * 1024
+WORDS_BYTES = 4096
+"""How much is kept of what the zygote and its rooms write to their standard error."""
 
 
 class Zygote:
@@ -38,6 +41,11 @@ class Zygote:
         self._loop = loop
         control.setblocking(False)
         loop.add_reader(control, self._read)
+        self._words = b""
+        assert process.stderr is not None
+        os.set_blocking(process.stderr.fileno(), False)
+        # Read all the time: libraries may talk while rooms import them, and a full pipe would hold those.
+        loop.add_reader(process.stderr, self._listen)
 
     @classmethod
     def start(
@@ -106,15 +114,20 @@ class Zygote:
                 f"The local engine did not start within {START_SECONDS:.0f} s.", engine="local"
             ) from None
 
-    def open(self, request: dict[str, Any]) -> tuple[int, socket.socket]:
-        """Fork a room; return its number and the kernel's end of its link."""
+    def open(
+        self, request: dict[str, Any], cgroup: Sequence[int] = ()
+    ) -> tuple[int, socket.socket]:
+        """Fork a room; return its number and the kernel's end of its link.
+
+        ``cgroup``: descriptors of the one to enter; see `cgroups.Cgroup`.
+        """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         room = next(self._rooms)
         self._exits[room] = self._loop.create_future()
         if request["network"] == "proxy":
             self._listeners[room] = self._loop.create_future()
         data = json.dumps({**request, "op": "open", "room": room}).encode("ascii")
-        fds = array.array("i", [theirs.fileno()])
+        fds = array.array("i", [theirs.fileno(), *cgroup])
         try:
             self._control.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
         except OSError as error:
@@ -157,8 +170,9 @@ class Zygote:
         if self._process.poll() is None:
             _kill_with_children(self._process)
         self._process.wait()
-        if self._process.stderr:
-            self._process.stderr.close()
+        assert self._process.stderr is not None
+        self._loop.remove_reader(self._process.stderr)
+        self._process.stderr.close()
         self._lose("The local engine was closed.")
 
     def _read(self) -> None:
@@ -171,7 +185,7 @@ class Zygote:
         if not data:
             self._loop.remove_reader(self._control)
             self._control.close()
-            self._lose(f"The local engine's zygote ended. {self._last_words()}".strip())
+            self._lose(f"The local engine's zygote ended. {self.last_words()}".strip())
             return
         message = json.loads(data)
         if message["event"] == "warm":
@@ -193,12 +207,23 @@ class Zygote:
         else:
             waiting.set_result(listener)
 
-    def _last_words(self) -> str:
-        if self._process.stderr is None:
-            return ""
-        os.set_blocking(self._process.stderr.fileno(), False)
-        text = (self._process.stderr.read() or b"").decode("utf-8", "replace").strip()
-        return text.splitlines()[-1] if text else ""
+    def _listen(self) -> None:
+        assert self._process.stderr is not None
+        try:
+            data = os.read(self._process.stderr.fileno(), 1 << 16)
+        except BlockingIOError:
+            return
+        if data:
+            self._words = (self._words + data)[-WORDS_BYTES:]
+        else:
+            self._loop.remove_reader(self._process.stderr)
+
+    def last_words(self) -> str:
+        """Return the last line that the zygote or a room of it wrote to its standard error."""
+        if self._process.stderr is not None and not self._process.stderr.closed:
+            self._listen()
+        lines = self._words.decode("utf-8", "replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def _lose(self, why: str) -> None:
         if not self._warm.done():
@@ -213,6 +238,7 @@ def _kill_with_children(process: subprocess.Popen[bytes]) -> None:
     """Kill bubblewrap and the init it has made: one that still waits to be set up would wait for ever."""
     process.send_signal(signal.SIGSTOP)  # it makes no other meanwhile
     with contextlib.suppress(OSError):
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         place = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         for child in place.read_text("ascii").split():
             os.kill(int(child), signal.SIGKILL)

@@ -53,6 +53,16 @@ def test_an_archive_over_its_limit_is_none(tmp_path):
     assert pack(layer, 200_000) is not None
 
 
+def test_a_sparse_file_is_not_compressed(tmp_path):
+    layer = tmp_path / "layer"
+    layer.mkdir()
+    with open(layer / "sparse", "wb") as file:
+        file.truncate(1 << 20)
+        assert pack(layer, 1 << 20) is not None
+        file.truncate(1 << 43)
+    assert pack(layer, 1 << 20) is None
+
+
 def evil(name, kind=tarfile.REGTYPE, link=""):
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:

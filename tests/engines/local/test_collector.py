@@ -11,9 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from dagger_kernel.engines.local import layers
 from dagger_kernel.engines.local.collector import LayerCollector
-from dagger_kernel.engines.local.layers import FANOUT, RECORD, SETTLED, Layer, LayerStore, name_of
+from dagger_kernel.engines.local.layer import RECORD, SETTLED, Layer, name_of
+from dagger_kernel.engines.local.layers import FANOUT, LayerStore
 from dagger_kernel.engines.local.seals import Seal
+from dagger_kernel.engines.local.squash import squash
+from dagger_kernel.engines.local.trees import remove
 from dagger_kernel.errors import RoomLostError
 from dagger_kernel.steps import child_key, root_key
 
@@ -110,7 +114,9 @@ def test_rooms_of_a_killed_process_go_at_once(store):
         import os, signal
         from pathlib import Path
         from dagger_kernel.engines.local.layers import LayerStore
-        print(LayerStore(Path({str(store.root)!r})).new_room(), flush=True)
+        from dagger_kernel.engines.local.layer import Layer
+        root = Layer("key", "", 0, (), "base")
+        print(LayerStore(Path({str(store.root)!r})).new_room(root), flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
     """
     done = subprocess.run(
@@ -215,6 +221,45 @@ def test_a_layer_made_again_is_not_the_ground_of_those_on_the_one_before(store):
     assert store.get(three.key) is None
 
 
+def test_a_room_whose_ground_was_made_again_leaves_no_layer(store):
+    one = grow(store, data=b"first")
+    room = store.new_room(one)
+    remove(store.root / name_of(one.key))  # by hand: a collector leaves what is in use
+    assert not store.stands(room, one)
+    with pytest.raises(RoomLostError):
+        store.commit(room, child_key(one.key, "two"), one)
+    grow(store, data=b"second")
+    assert not store.stands(room, one)
+    with pytest.raises(RoomLostError):
+        store.commit(room, child_key(one.key, "two"), one)
+    store.drop(room)
+    assert store.leases.known() == set()
+
+
+@pytest.mark.parametrize("what", ["all of a layer", "its content", "the state in it"])
+def test_layers_that_vanish_while_they_are_merged_are_not_merged(store, monkeypatch, what):
+    """Merged without what is missing, the state would look whole."""
+    layer = ROOT
+    for _ in range(FANOUT - 1):
+        layer = grow(store, layer)
+    place = store.root / layer.lowers[3]
+    parts = {
+        "all of a layer": place,
+        "its content": place / "fs",
+        "the state in it": place / "fs/.dk",
+    }
+
+    def squash_beside_rm(stack, target):
+        squash(stack, target)
+        remove(parts[what])
+
+    monkeypatch.setattr(layers, "squash", squash_beside_rm)
+    last = grow(store, layer)
+    assert len(last.lowers) == FANOUT
+    assert store.get(last.key) is None
+    assert [name for name in os.listdir(store.root) if name.startswith(("s1-", "room-"))] == []
+
+
 def test_one_in_use_stays_and_is_told(store):
     layer = grow(store)
     store.settle()
@@ -269,6 +314,16 @@ def test_a_tree_of_any_shape_has_a_seal_or_none(store, tmp_path):
     (odd / "loop").symlink_to("loop")
     assert Seal.of(odd) == Seal.of(odd)
     subprocess.run(["rm", "-rf", deep], check=True)
+
+
+def test_a_sparse_file_does_not_hold_up_the_end(store):
+    layer = grow(store)
+    with open(store.path(layer.key) / "home/sandbox/sparse", "wb") as file:
+        file.truncate(1 << 43)
+    began = time.monotonic()
+    store.settle()
+    assert time.monotonic() - began < 30
+    assert (store.path(layer.key).parent / SETTLED).read_bytes() == b""
 
 
 def test_nothing_there(tmp_path):

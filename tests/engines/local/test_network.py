@@ -18,7 +18,11 @@ REFUSED = [
     "127.0.0.1", "127.1.2.3", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254",
     "100.64.1.1", "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1",
     "fd12::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::127.0.0.1", "64:ff9b::a00:1",
-    "64:ff9b::7f00:1", "2002:7f00:1::", "2002:c0a8:101::1", "fec0::1",
+    "64:ff9b::7f00:1", "2002:7f00:1::", "2002:c0a8:101::1", "fec0::1", "168.63.129.16", "192.0.0.192",
+    # IPv4 inside IPv6 by SIIT and ISATAP, and what IANA's registries hold apart.
+    "::ffff:0:169.254.169.254", "::ffff:0:808:808", "2606:4700::5efe:a9fe:a9fe", "2606:4700::200:5efe:a9fe:a9fe",
+    "2606:4700::300:5efe:10.0.0.1", "2002:101:101::5efe:a00:1", "fe80::5efe:808:808", "64:ff9b:1::a00:1", "100::1", "100:0:0:1::1", "2001::1", "2001:2::1",
+    "2001:10::1", "2001:20::1", "2001:db8::1", "3fff::1", "3fff:fff::1", "5f00::1", "4000::1", "::ffff:168.63.129.16",
 ]  # fmt: skip
 
 
@@ -29,8 +33,10 @@ def test_addresses_of_this_machine_and_its_neighbours_are_refused(address):
 
 
 @pytest.mark.parametrize(
-    "address", ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "2002:101:101::1"]
-)
+    "address",
+    ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "2002:101:101::1", "::ffff:1.1.1.1", "64:ff9b::1.1.1.1",
+     "2606:4700::200:5efe:101:101", "2001:200::1", "3ffe::1"],
+)  # fmt: skip
 def test_public_addresses_are_not(address):
     check("name", address)
 
@@ -114,6 +120,8 @@ async def test_an_upstream_proxy_is_not_asked_for_private_names(name):
         ("CONNECT", "[2606::1]:443", ("2606::1", 443, "")),
         ("GET", "http://a.example/x?y=1", ("a.example", 80, "/x?y=1")),
         ("POST", "http://a.example:8080", ("a.example", 8080, "/")),
+        ("GET", "http://user:pass@xn--bcher-kva.example./x", ("xn--bcher-kva.example", 80, "/x")),
+        ("GET", "http://0x1.0x1.1/", ("1.1.0.1", 80, "/")),
     ],
 )
 def test_proxy_requests_are_understood(method, target, expected):
@@ -128,10 +136,14 @@ def test_proxy_requests_are_understood(method, target, expected):
         ("GET", "file:///etc/passwd"),
         ("CONNECT", "a"),
         ("CONNECT", ":1"),
+        ("CONNECT", "[2606::1%x\\@y]:443"),
+        ("CONNECT", "[v1.a:b]:443"),
+        ("CONNECT", "[2606::1%\xe9]:443"),
+        ("GET", "http://b\xfccher.example/"),
     ],
 )
 def test_other_requests_are_refused(method, target):
-    with pytest.raises(ValueError):
+    with pytest.raises((ValueError, RefusedError)):
         destination(method, target)
 
 
@@ -140,11 +152,15 @@ async def server():
     """A web server on this machine that answers each request with its head."""
 
     async def echo(reader, writer):
-        head = await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + head)
-        writer.write_eof()
-        await writer.drain()
-        writer.close()
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + head)
+            writer.write_eof()
+            await writer.drain()
+        except EOFError:
+            pass  # it connected, and that was all
+        finally:
+            writer.close()
 
     made = await asyncio.start_server(echo, "127.0.0.1", 0)
     yield made.sockets[0].getsockname()[1]
@@ -192,7 +208,13 @@ async def test_this_machine_is_refused_with_a_reason(server):
 
 
 @pytest.mark.parametrize(
-    "request_text", [b"\x16\x03\x01 not http\r\n\r\n", b"GET /x HTTP/1.1\r\n\r\n"]
+    "request_text",
+    [
+        b"\x16\x03\x01 not http\r\n\r\n",
+        b"GET /x HTTP/1.1\r\n\r\n",
+        b"CONNECT [2606::1%\xe9]:443 HTTP/1.1\r\n\r\n",
+        b"CONNECT a]b:443 HTTP/1.1\r\n\r\n",
+    ],
 )
 async def test_what_is_no_proxy_request_is_answered(request_text):
     answer, hosts = await ask(Policy(), request_text)
@@ -250,3 +272,8 @@ def test_hosts_that_the_base_came_from_are_trusted():
     sources = ["https://mirror.internal:8443", "http://files.internal"]
     policy = Policy.of(Settings.load(), sources)
     assert {("mirror.internal", 8443), ("files.internal", 80)} <= policy.trusted
+
+
+def test_a_trusted_address_is_known_in_every_spelling():
+    policy = Policy.of(Settings.load(), ["http://[FD00:0:0::1]:3141", "http://127.1"])
+    assert {("fd00::1", 3141), ("127.0.0.1", 80)} <= policy.trusted
