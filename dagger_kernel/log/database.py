@@ -30,6 +30,8 @@ _PRAGMAS = (
     # Damaged pages are refused instead of answered with garbage; a schema's own SQL is not trusted.
     "cell_size_check=ON",
     "trusted_schema=OFF",
+    # KiB. The end of a log is all that is read again and again; the rest is in the system's cache, once for all kernels.
+    "cache_size=-512",
 )
 
 T = TypeVar("T")

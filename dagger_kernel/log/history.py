@@ -42,14 +42,20 @@ class History:
     ) -> list[Entry]:
         """Return lines ``start`` to ``stop`` (without it) of a session.
 
-        The session counts back from the newest one when it is 0 or negative.
+        The session counts back from the newest one when it is 0 or negative, and lines from the one after the
+        session's last when they are negative. Without a stop, or with 0, the session's end is the end.
         """
         if session <= 0:
-            session += self._newest_session(where)
-        lines = [t.step.c.session == session, t.step.c.line >= start]
-        if stop is not None:
+            session += self._last(where, t.step.c.session)
+        lines = [*where, t.step.c.session == session]
+        if start < 0 or (stop or 0) < 0:
+            end = self._last(lines, t.step.c.line) + 1
+            start += end if start < 0 else 0
+            stop = stop + end if stop and stop < 0 else stop
+        lines.append(t.step.c.line >= start)
+        if stop:
             lines.append(t.step.c.line < stop)
-        return self._entries(self._newest([*where, *lines]), output=output)
+        return self._entries(self._newest(lines), output=output)
 
     def search(
         self,
@@ -113,9 +119,10 @@ class History:
 
         return self._database.run(work)
 
-    def _newest_session(self, where: list[ColumnElement[bool]]) -> int:
+    def _last(self, where: list[ColumnElement[bool]], number: ColumnElement[Any]) -> int:
+        """Return the highest session or line; 0 if there is none."""
         query = (
-            select(func.max(t.step.c.session))
+            select(func.max(number))
             .join(t.sandbox, t.sandbox.c.id == t.step.c.sandbox_id)
             .where(*where)
         )

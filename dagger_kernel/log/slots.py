@@ -125,12 +125,18 @@ class Slots:
 
 
 class Ticket:
-    """A place among the running or the waiting; leave it by `release` (or ``with``)."""
+    """A place among the running or the waiting; leave it by `release` (or ``with``).
+
+    Attributes
+    ----------
+    ready
+        Whether it is known that the step may run; else `position` tells.
+    """
 
     def __init__(self, slots: Slots, place: Place, *, ready: bool) -> None:
         self._slots = slots
         self._place: Place | None = place
-        self._ready = ready
+        self.ready = ready
 
     def position(self) -> int:
         """Return 0 when the step may run, else its place in the queue, from 1.
@@ -142,16 +148,16 @@ class Ticket:
         LogUnavailableError
             The queue cannot be reached.
         """
-        if self._ready or self._place is None:
+        if self.ready or self._place is None:
             return 0  # nobody gets ahead of it afterwards
         try:
             ahead = self._place.ahead()
         except PlaceLostError:
             other = self._slots.enter()  # at the end of the queue: the order was lost too
-            self._place, self._ready, other._place = other._place, other._ready, None
+            self._place, self.ready, other._place = other._place, other.ready, None
             return self.position()
         running, _ = self._slots._limits()
-        self._ready = ahead < running
+        self.ready = ahead < running
         return max(0, ahead - running + 1)
 
     def release(self) -> None:

@@ -302,8 +302,8 @@ class LogStore:
             Whose.
         kind
             ``tail``: the last ``n`` (default 10). ``range``: lines ``start`` (default 1) to before
-            ``stop`` of ``session``. ``search``: the last ``n`` (default: all) that the glob
-            ``pattern`` (default ``*``) matches, each input once if ``unique``.
+            ``stop`` of ``session``, negative ones counted from its end. ``search``: the last ``n``
+            (default: all) that the glob ``pattern`` (default ``*``) matches, each input once if ``unique``.
         sandbox_id
             Only those of one sandbox.
         session

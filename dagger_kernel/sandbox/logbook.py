@@ -44,6 +44,13 @@ class Logbook:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, lambda: function(*args, **kwargs))
 
+    def later(self, function: Callable[[], None]) -> None:
+        """Run a function in the log's thread after all that was asked before; nobody waits for it."""
+        try:
+            self._thread.submit(function)
+        except RuntimeError:
+            function()  # closed meanwhile
+
     async def close(self) -> None:
         """Close the log and end the thread."""
         if self._store is not None:

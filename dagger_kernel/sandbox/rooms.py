@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from ..engines.base import Base, ChainStep, Engine, Progress, Room, no_progress
 from ..engines.select import select_engine
@@ -25,7 +27,7 @@ class Rooms:
         self._sandbox_id = sandbox_id
         self._engine: Engine | None = None
         self._base: Base | None = None
-        self._choosing, self._preparing = asyncio.Lock(), asyncio.Lock()
+        self._choosing, self._preparing, self._making = (asyncio.Lock() for _ in range(3))
         self._standby = Standby(settings.standby_idle_seconds)
         self._listening: Progress = no_progress
         self._committing: asyncio.Task[None] | None = None
@@ -75,18 +77,17 @@ class Rooms:
         """Return a room on the tip: the standby if it fits, else a new one; a new one for a given nonce."""
         await self._ahead.settle()
         base = await self.prepare(progress)
-        if nonce is not None:
-            return await self._open(nonce, progress)
-        # A standby may still be opening, a replay with it: then its progress is this cell's.
-        self._listening = progress
-        try:
-            room = await self._standby.take(self._tip.key(base))
-        except asyncio.CancelledError:
-            await self._standby.drop()  # an interrupt stops a replay, whoever began it
-            raise
-        finally:
-            self._listening = no_progress
-        return room or await self._open(fresh_nonce(), progress)
+        with self._heard_by(progress):
+            if nonce is not None:
+                return await self._open(nonce)
+            try:
+                if self._warming is not None:
+                    await asyncio.wait([self._warming])  # it may be about to open a standby
+                room = await self._standby.take(self._tip.key(base))
+            except asyncio.CancelledError:
+                await self._standby.drop()  # an interrupt stops a replay, whoever began it
+                raise
+            return room or await self._open(fresh_nonce())
 
     async def waiting(self) -> Room | None:
         """Return the standby on the tip, opened now if need be; it stays the standby."""
@@ -94,7 +95,7 @@ class Rooms:
         key = self._tip.key(base)
         room = await self._standby.peek(key)
         if room is None:
-            self._standby.prepare(self._open_quietly)
+            self._standby.prepare(self._open_standby)
             room = await self._standby.peek(key)
         return room
 
@@ -102,13 +103,15 @@ class Rooms:
         """Make the tip's state exist; return its key."""
         base = await self.prepare(progress)
         engine = await self.engine()
-        return await engine.ensure(
-            self._tip.chain,
-            base=base,
-            sandbox_id=self._sandbox_id,
-            progress=progress,
-            replayed=self._tip.drift.replayed,
-        )
+        with self._heard_by(progress):
+            async with self._making_states():
+                return await engine.ensure(
+                    self._tip.chain,
+                    base=base,
+                    sandbox_id=self._sandbox_id,
+                    progress=self._tell,
+                    replayed=self._tip.drift.replayed,
+                )
 
     def commit_later(self, room: Room, key: str) -> None:
         """Make the room's layer in the background, then the next standby."""
@@ -117,22 +120,24 @@ class Rooms:
     def stand_by(self) -> None:
         """Prepare the next cell's room in the background, if standbys are wanted."""
         if self._settings.standby and self._settings.reuse == "none" and self._base is not None:
-            self._standby.prepare(self._open_quietly)
+            self._standby.prepare(self._open_standby)
 
     def put_in_soon(self) -> None:
         """Put uploaded files into the tip's state, and prepare the next cell's room when no more come."""
         self._ahead.soon()
 
-    async def _put_in(self) -> None:
+    async def _put_in(self) -> bool:
         if self._engine is None or self._base is None:
-            return
+            return True
         chain, known = self._tip.chain, self._seen_chain
         self._seen_chain = chain
-        await put_in(self._engine, chain, self._base, self._sandbox_id)
+        async with self._making_states():
+            await put_in(self._engine, chain, self._base, self._sandbox_id)
         if self._tip.chain is chain and (chain is known or self._engine.puts_files_cheaply):
-            self.stand_by()
+            self.stand_by()  # it also waits for a layer that is still being made
         else:
             self._ahead.soon()
+        return True
 
     def start_warming(self) -> None:
         """Prepare engine and standby in the background, if that needs no base build."""
@@ -155,23 +160,41 @@ class Rooms:
             await self._engine.close()
             self._engine = None
 
-    async def _open(self, nonce: str, progress: Progress) -> Room:
+    async def _open(self, nonce: str) -> Room:
         assert self._base is not None
         engine = await self.engine()
-        return await engine.open(
-            self._tip.chain,
-            nonce,
-            base=self._base,
-            sandbox_id=self._sandbox_id,
-            progress=progress,
-            replayed=self._tip.drift.replayed,
-        )
+        async with self._making_states():
+            return await engine.open(
+                self._tip.chain,
+                nonce,
+                base=self._base,
+                sandbox_id=self._sandbox_id,
+                progress=self._tell,
+                replayed=self._tip.drift.replayed,
+            )
 
-    async def _open_quietly(self) -> Room:
-        return await self._open(fresh_nonce(), self._tell)
+    async def _open_standby(self) -> Room:
+        return await self._open(fresh_nonce())
+
+    @asynccontextmanager
+    async def _making_states(self) -> AsyncIterator[None]:
+        """Make missing states one after another, the last cell's first: none is made twice at the same time."""
+        async with self._making:
+            if self._committing is not None:
+                await asyncio.shield(self._committing)
+            yield
+
+    @contextmanager
+    def _heard_by(self, progress: Progress) -> Iterator[None]:
+        """Tell whoever waits now what is being made, also if it was begun for nobody."""
+        self._listening = progress
+        try:
+            yield
+        finally:
+            self._listening = no_progress
 
     def _tell(self, text: str) -> None:
-        self._listening(text)  # whoever waits now, not who waited when the standby was begun
+        self._listening(text)
 
     async def _commit(self, room: Room, key: str) -> None:
         try:

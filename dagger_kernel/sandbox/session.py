@@ -280,9 +280,10 @@ class SandboxSession:
         self._tip.lend()
         return known
 
-    def history(self, **query: Any) -> list[Any]:
+    async def history(self, **query: Any) -> list[Any]:
         """Return input history from the log; see `LogStore.history`."""
-        return self._log.history(self.settings.owner or getpass.getuser(), **query)
+        owner = self.settings.owner or getpass.getuser()
+        return await self._logbook.call(self._log.history, owner, **query)
 
     async def steps(self, after: int = 0) -> list[tuple[Step, Result | None]]:
         """Return the sandbox's logged steps."""

@@ -43,11 +43,12 @@ class Turn:
         """
         async with self._mine:
             self._interrupted = False
-            await self.interruptible(self._acquire(progress))
             try:
+                await self.interruptible(self._acquire(progress))
                 yield
             finally:
-                await self._logbook.call(self._lock.release)
+                # After an interrupted `acquire`, which its thread ends all the same.
+                self._logbook.later(self._lock.release)
 
     @asynccontextmanager
     async def place(self, engine_name: str, progress: Progress) -> AsyncIterator[None]:
@@ -58,12 +59,14 @@ class Turn:
         CapacityError, InterruptedByUser
         """
         slots = Slots(self._settings, engine_name, limits=self._capacity)
-        ticket = await self._logbook.call(slots.enter)
+        tickets: list[Ticket] = []
         try:
-            await self.interruptible(self._queue(ticket, progress))
+            await self._logbook.call(lambda: tickets.append(slots.enter()))
+            if not tickets[0].ready:
+                await self.interruptible(self._queue(tickets[0], progress))
             yield
         finally:
-            await self._logbook.call(ticket.release)
+            self._logbook.later(lambda: _leave(tickets))
 
     async def interruptible(self, work: Awaitable[T]) -> T:
         """Wait for work that comes before the cell; `interrupt` stops it.
@@ -116,3 +119,8 @@ class Turn:
             await asyncio.sleep(POLL_SECONDS)
         if shown:
             progress("")
+
+
+def _leave(tickets: list[Ticket]) -> None:
+    for ticket in tickets:
+        ticket.release()

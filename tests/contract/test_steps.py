@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from dagger_kernel.engines.replay import Recorder
-from dagger_kernel.errors import RoomLostError
+from dagger_kernel.errors import RoomLostError, RoomNotOpenedError
 
 from .conftest import kinds, text
 
@@ -175,3 +175,66 @@ async def test_two_rooms_on_one_state_do_not_meet(bench):
     assert text(listener) == "1 False\n"
     await one.discard()
     await two.discard()
+
+
+TALKATIVE = """
+import site, pathlib
+place = pathlib.Path(site.getsitepackages()[0]) / 'talkative'
+place.mkdir()
+lines = ["import os", "for n in (1, 2): os.write(n, b'hello ' * 5000)", "class Thing: pass"]
+(place / '__init__.py').write_text(chr(10).join(lines))
+"""
+
+
+async def test_a_library_that_talks_while_it_is_imported_holds_no_room(bench):
+    """Rooms import what the variables need while they wait: nobody may have to read what is said there."""
+    await bench.cell(TALKATIVE)
+    await bench.cell("import talkative; thing = talkative.Thing()")
+    for _ in range(6):
+        room = await bench.room()
+        async with asyncio.timeout(60):
+            # Warmed when it answers: all that is said while importing has been said.
+            while (await room.ask("complete", {"code": "thi", "cursor_pos": 3})).get("matches") != [
+                "thing"
+            ]:
+                await asyncio.sleep(0.05)
+            await asyncio.sleep(0.3)
+            handler = Recorder([])
+            request = bench.request("print(type(thing).__name__)")
+            outcome = await room.run(request, handler)
+        assert outcome.status == "ok"
+        assert text(handler) == "Thing\n"
+        await bench.add(room, request, outcome)
+
+
+async def test_libraries_find_their_caches_and_settings_at_home(bench):
+    """Also those imported beforehand: where nothing can be written they look for another place, for good."""
+    places = "/home/sandbox/.cache/matplotlib /home/sandbox/.config/matplotlib"
+    for _ in range(3):
+        _, frames = await bench.cell(
+            "import matplotlib.pyplot, os\n"
+            "cache = matplotlib.get_cachedir()\n"
+            "print(cache, matplotlib.get_configdir(), os.environ.get('MPLCONFIGDIR'))\n"
+            "print(any(name.startswith('fontlist') for name in os.listdir(cache)))"
+        )
+        assert text(frames) == f"{places} None\nTrue\n"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "shutil.rmtree('/home/sandbox/.venv')",
+        "os.rename('/home/sandbox/.venv', '/home/sandbox/venv')",
+    ],
+)
+async def test_without_its_environment_a_sandbox_says_how_to_go_back(bench, damage):
+    await bench.cell("x = 5")
+    await bench.cell(f"import os, shutil; {damage}")
+    with pytest.raises(RoomNotOpenedError) as caught:
+        await bench.room()
+    assert "/home/sandbox/.venv" in caught.value.what
+    assert "%sandbox rewind" in caught.value.remedy
+    broken = bench.chain.pop()
+    assert ".venv" not in {file.path for file in await bench.engine.files(broken.key)}
+    _, frames = await bench.cell("print(x)")
+    assert text(frames) == "5\n"

@@ -43,7 +43,8 @@ class Listener:
         self.text, self._strike = "", strike
 
     def event(self, head, body):
-        if head["type"] == "stream":
+        # A library may say something beside, on a machine that is slow: on standard error.
+        if head["type"] == "stream" and head["name"] == "stdout":
             self.text += head["text"]
             if self._strike and "at " in self.text:
                 strike, self._strike = self._strike, None

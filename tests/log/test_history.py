@@ -65,6 +65,25 @@ def test_range_counts_sessions_from_the_newest(log, sessions):
     assert log.history("ada", "range", session=99) == []
 
 
+@pytest.mark.parametrize(
+    ("start", "stop", "lines"),
+    [
+        (-2, None, [2, 3]),
+        (-2, -1, [2]),
+        (1, -1, [1, 2]),
+        (-100, None, [1, 2, 3]),
+        (2, 0, [2, 3]),
+        (-3, 500, [1, 2, 3]),
+        (0, 3, [1, 2]),
+    ],
+)
+def test_a_range_counts_negative_lines_from_the_end(log, sessions, start, stop, lines):
+    for session in (0, -1, 1):
+        found = log.history("ada", "range", session=session, start=start, stop=stop)
+        assert [line for _session, line, _source in found] == lines
+    assert log.history("ada", "range", session=99, start=start, stop=stop) == []
+
+
 def test_search_takes_a_glob(log, sessions):
     assert log.history("ada", "search", pattern="s? = 2") == [
         (1, 2, "s1 = 2"), (2, 2, "s2 = 2"), (3, 2, "s3 = 2"),

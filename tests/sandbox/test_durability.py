@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -11,7 +12,7 @@ import textwrap
 
 import pytest
 
-from dagger_kernel.sandbox import run_source
+from dagger_kernel.sandbox import InterruptedByUser, run_source
 
 from .conftest import Listener, interrupted, text_of
 
@@ -155,11 +156,34 @@ async def test_a_replay_that_the_standby_began_is_shown(opening):
     assert "replaying 3/3" in listener.progress
 
 
+@pytest.mark.parametrize("who", ["a cell", "a listing of files"])
+async def test_what_is_missing_is_made_once_whoever_needs_it_first(opening, who):
+    session = await replaying_standby(opening)
+    replayed, tell = [], session._tip.drift.replayed
+
+    def count(step, *rest):
+        replayed.append(step.seq)
+        tell(step, *rest)
+
+    session._tip.drift.replayed = count
+    engine = await session._rooms.engine()
+    describe = engine.describe
+
+    async def late():
+        while session._rooms.base is None:  # the other one is faster
+            await asyncio.sleep(0.01)
+        return await describe()
+
+    engine.describe = late
+    if who == "a cell":
+        assert await text_of(session, "print('after')") == "after\n"
+    else:
+        await session.files()
+    assert await text_of(session, "print('later')") == "later\n"
+    assert replayed == [1, 2, 3]
+
+
 async def test_an_interrupt_stops_a_replay_that_the_standby_began(opening):
-    import asyncio
-
-    from dagger_kernel.sandbox import InterruptedByUser
-
     session = await replaying_standby(opening)
     listener = Listener()
     running = asyncio.create_task(run_source(session, "print('after')", listener))

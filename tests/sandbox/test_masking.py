@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagger_kernel.sandbox.masking import LEAST, MASK, Mask, MaskedFrames
+from dagger_kernel.sandbox.masking import LEAST, MASK, SURE, Mask, MaskedFrames
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 VALUES = st.text(st.characters(exclude_categories=["Cs"]), min_size=LEAST, max_size=40).filter(
@@ -61,17 +63,104 @@ def test_base64_is_masked_at_every_offset(before, value, after):
             assert MASK in heard
 
 
-def test_other_frames_are_masked_in_every_text_and_end_what_waits():
+LONG = "github_pat_" + "aB3dE6gH9jK2" * 7
+WRAPPED = {
+    "base64 in lines": base64.encodebytes(LONG.encode()).decode(),
+    "base64 in lines of other data": base64.encodebytes(b"x" * 70 + LONG.encode()).decode(),
+    "base64 in Windows' lines": base64.encodebytes(LONG.encode()).decode().replace("\n", "\r\n"),
+    "capital hexadecimal": base64.b16encode(LONG.encode()).decode(),
+    "hexadecimal with spaces": LONG.encode().hex(" "),
+    "hexadecimal with colons": LONG.encode().hex(":").upper(),
+    "hexadecimal in lines": "\n".join(LONG.encode().hex()[i : i + 60] for i in range(0, 190, 60)),
+}
+
+
+@pytest.mark.parametrize("form", WRAPPED)
+def test_digits_are_masked_also_in_lines_and_with_separators(form):
+    text = f"before: {WRAPPED[form]} after\n"
+    heard = Mask([LONG]).text(text)
+    assert heard.startswith("before: ")
+    assert heard.endswith(" after\n")
+    assert MASK in heard
+    assert len(heard) < 130  # what "x" * 70 made is there
+    for size in (1, 7, 64):
+        pieces = [("stdout", text[i : i + size]) for i in range(0, len(text), size)]
+        # Only a beginning of a few characters at the end of a word is heard.
+        assert len(said(Mask([LONG]), pieces)["stdout"]) - len(heard) <= SURE
+
+
+@given(st.text(st.sampled_from("0123456789abcdef: \r\n"), max_size=200))
+def test_other_digits_arrive_whole(text):
+    assert Mask([LONG]).text(text) == text
+    assert said(Mask([LONG]), [("stdout", char) for char in text])["stdout"] == text
+
+
+def test_other_frames_are_masked_in_every_text():
     frames = MaskedFrames(Mask(["stream-or-secret"]))
-    assert list(frames.take({"type": "stream", "name": "stderr", "text": "stream-or"}, b"")) == []
-    heard = list(frames.take({"type": "display", "data": {"a/b": ["x stream-or-secret"]}}, b"data"))
-    assert heard == [
-        ({"type": "stream", "name": "stderr", "text": "stream-or"}, b""),
-        ({"type": "display", "data": {"a/b": ["x ***"]}}, b"data"),
+    display = {"type": "display", "data": {"a/b": ["x stream-or-secret"]}}
+    assert list(frames.take(display, b"data")) == [
+        ({"type": "display", "data": {"a/b": ["x ***"]}}, b"data")
     ]
     assert list(frames.take({"type": "overflow"}, b"\xff stream-or-secret")) == [
         ({"type": "overflow"}, b"\xff ***")
     ]
+
+
+def stream(text, name="stdout"):
+    return {"type": "stream", "name": name, "text": text}, b""
+
+
+DISPLAY = ({"type": "display", "data": {}}, b"")
+
+
+def test_a_value_that_a_display_splits_is_masked():
+    frames = MaskedFrames(Mask(["stream-or-secret"]))
+    assert list(frames.take(*stream("a stream-or"))) == [stream("a ")]
+    assert list(frames.take(*stream("stream-", "stderr"))) == []
+    assert list(frames.take(*DISPLAY)) == [DISPLAY]
+    assert list(frames.take(*stream("-secret b"))) == [stream("*** b")]
+    assert list(frames.rest()) == [stream("stream-", "stderr")]
+
+
+def test_what_is_hardly_a_values_beginning_keeps_its_place_before_a_display():
+    frames = MaskedFrames(Mask(["stream-or-secret"]))
+    assert list(frames.take(*stream("plots"))) == [stream("plot")]
+    assert list(frames.take(*DISPLAY)) == [stream("s"), DISPLAY]
+    assert list(frames.take(*DISPLAY)) == [DISPLAY]
+    assert list(frames.take(*stream("tream-or-"))) == []
+    assert list(frames.take(*stream("secret!"))) == [stream("***!")]
+
+
+def test_a_line_is_heard_at_once_though_it_ends_like_a_value_begins():
+    digits = b"stream-or-secret".hex(" ")
+    frames = MaskedFrames(Mask(["stream-or-secret"]))
+    assert list(frames.take(*stream("step 7\n"))) == [stream("step 7\n")]
+    assert list(frames.take(*stream("\n"))) == [stream("\n")]
+    assert list(frames.take(*stream("73 "))) == [stream("73 ")]
+    assert list(frames.take(*stream(digits[3:] + "!"))) == [stream("***!")]
+
+
+def test_what_completes_a_beginning_heard_before_input_is_masked():
+    frames = MaskedFrames(Mask(["stream-or-secret"]))
+    assert list(frames.take(*stream("stream"))) == []
+    assert list(frames.rest()) == [stream("stream")]
+    assert list(frames.rest()) == []
+    assert list(frames.take(*stream("-or-secret."))) == [stream("***.")]
+
+
+def test_much_output_costs_little():
+    text = ("2026-01-01 INFO 17: a step finished in 0.37 s\n" * 6000)[: 256 << 10]
+    for hostile in (
+        text,
+        LONG[:-1] * (len(text) // len(LONG)),
+        LONG[0] * len(text),
+        "\n" * len(text),
+    ):
+        frames = MaskedFrames(Mask([LONG]))
+        start = time.perf_counter()
+        heard = "".join(head["text"] for head, _ in frames.take(*stream(hostile)))
+        assert time.perf_counter() - start < 0.5  # some milliseconds, and a busy machine
+        assert hostile.startswith(heard)
 
 
 def test_lines_of_a_key_are_masked_one_by_one():

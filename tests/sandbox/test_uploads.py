@@ -1,6 +1,7 @@
 """Uploads: what they cost, what is there already, what follows a rewind."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
@@ -176,6 +177,7 @@ async def test_what_is_done_soon_is_done_once_and_can_be_settled():
         done.append(len(done))
         if len(done) < 3:
             ahead.soon()
+        return True
 
     ahead = Ahead(work)
     for _ in range(5):
@@ -189,3 +191,23 @@ async def test_what_is_done_soon_is_done_once_and_can_be_settled():
     async with asyncio.timeout(20):
         while len(done) < 3:
             await asyncio.sleep(0.05)
+
+
+async def test_what_cannot_be_done_yet_is_tried_again_with_longer_pauses(monkeypatch):
+    monkeypatch.setattr("dagger_kernel.sandbox.ahead.PATIENCE_SECONDS", 1.0)
+    clock, tries = asyncio.get_running_loop().time, []
+
+    async def work():
+        tries.append(clock())
+        return False
+
+    ahead = Ahead(work)
+    for _ in range(2):
+        tries.clear()
+        ahead.soon()
+        await asyncio.sleep(12 * SETTLE_SECONDS)
+        pauses = [after - before for before, after in pairwise(tries)]
+        assert len(pauses) == 2
+        assert pauses[0] >= 2 * SETTLE_SECONDS * 0.9
+        assert pauses[1] >= 4 * SETTLE_SECONDS * 0.9
+    await ahead.settle()
