@@ -14,6 +14,7 @@
     │   ├── EngineVersionError       the engine speaks another version
     │   ├── BaseBuildError           the base could not be built
     │   ├── RoomLostError            the room ended without a result
+    │   │   └── RoomNotOpenedError   no room can be had on the sandbox's state
     │   ├── ReplayError              a logged step could not be repeated
     │   └── CapacityError            too many steps are running and queued
     ├── LinkError                    the runner broke the link's protocol
@@ -166,6 +167,15 @@ class RoomLostError(EngineError):
     def __init__(self, what: str, *, engine: str = "", started: bool = False) -> None:
         self.started = started
         super().__init__(what, engine=engine)
+
+
+class RoomNotOpenedError(RoomLostError):
+    """No room can be had on a state: its runner does not start there. No step has started."""
+
+    default_remedy = (
+        "Run the cell again. If that does not help, a cell before it has broken the sandbox's environment "
+        "(/home/sandbox/.venv): %sandbox log lists the steps, %sandbox rewind N goes on from before that one."
+    )
 
 
 class ReplayError(EngineError):

@@ -87,7 +87,7 @@ def _line(record: Record) -> str:
         f"{record['sandbox'][:8]}/{record['step']}" if "step" in record else record["sandbox"][:8]
     )
     parts = [when, record["user"], place, record["event"], record.get("status") or ""]
-    return output.clean("  ".join([*map(str, parts), output.first_line(what or "")])).rstrip()
+    return output.one_line("  ".join([*map(str, parts), output.first_line(what or "")])).rstrip()
 
 
 def _cell(value: Any) -> str:

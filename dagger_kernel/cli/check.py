@@ -32,7 +32,7 @@ def run(*, as_json: bool) -> None:
         output.print_json({"ok": not problems, "problems": problems, "repaired": repaired})
         sys.exit(ExitCode.PROBLEM if problems else ExitCode.OK)
     for line in [*problems, *repaired]:
-        print(output.clean(line))
+        print(output.one_line(line))
     if problems:
         print(f"{len(problems)} problems. {RESTORE}")
     else:

@@ -132,10 +132,11 @@ def _show(cell: Any, cell_index: int) -> None:
 
 def _print(done: list[dict[str, Any]]) -> None:
     for one in done:
-        print(f"\n{one['name']}: {'FAILED, ' + one['failed'] if one['failed'] else 'done'}")
+        how = f"FAILED, {output.one_line(one['failed'])}" if one["failed"] else "done"
+        print(f"\n{one['name']}: {how}")
         print(f"  executed notebook  {_short(one['notebook'])}")
         for path in one["files"]:
-            print(f"  exported file      {_short(path)}")
+            print(f"  exported file      {output.one_line(_short(path))}")
     print("\nWhat happened is in the log:")
     print(f"  export DAGGER_KERNEL_DATA_DIR={shlex.quote(os.environ['DAGGER_KERNEL_DATA_DIR'])}")
     for one in done:

@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dagger_kernel.errors import SandboxPathError
+from dagger_kernel.errors import BlobError, SandboxPathError
 from dagger_kernel.log import LogStore
 
 from . import data, output
+from .exits import ExitCode, exit_code
 
 
 def run(
@@ -29,7 +30,10 @@ def run(
         last = data.find_step(store, found.id, step)[0].seq if step else None
         files = exported(store, found.id, last)
         if everything:
-            _report([_save(store, files[name], target or Path()) for name in files], as_json)
+            done, failures = _save_each(store, files, target or Path())
+            _report(done, as_json)
+            if failures:
+                sys.exit(exit_code(failures[0]))
         elif path is None:
             _list(files, as_json)
         elif path not in files:
@@ -65,11 +69,34 @@ def exported(
 
 
 def save_all(store: LogStore, sandbox_id: str, directory: Path) -> list[Path]:
-    """Write every exported file below a directory and return the paths."""
-    return [
-        Path(_save(store, item, directory)["written"])
-        for item in exported(store, sandbox_id).values()
-    ]
+    """Write every exported file below a directory and return the paths; what cannot be is left out."""
+    done, _failures = _save_each(store, exported(store, sandbox_id), directory)
+    return [Path(item["written"]) for item in done if "written" in item]
+
+
+def _save_each(
+    store: LogStore, files: dict[str, dict[str, Any]], directory: Path
+) -> tuple[list[dict[str, Any]], list[Exception]]:
+    """Write every file that can be: one with an impossible name costs no other.
+
+    Returns
+    -------
+    tuple
+        The files, each with where it was ``written`` or why it ``failed``, and the errors.
+    """
+    done: list[dict[str, Any]] = []
+    failures: list[Exception] = []
+    # The newest first: where a file became a folder, the folder is what is there now.
+    for item in sorted(files.values(), key=lambda item: -item["step"]):
+        try:
+            done.append(_save(store, item, directory))
+        except (SandboxPathError, BlobError, OSError) as error:
+            if exit_code(error) is ExitCode.FULL:
+                raise
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            done.append(item | {"failed": why})
+            failures.append(error)
+    return done, failures
 
 
 def _save(store: LogStore, item: dict[str, Any], directory: Path) -> dict[str, Any]:
@@ -77,14 +104,18 @@ def _save(store: LogStore, item: dict[str, Any], directory: Path) -> dict[str, A
 
     The path comes from inside a sandbox, so nothing about it is trusted.
     """
-    path = str(item["path"]).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    path = str(item["path"])
+    try:
+        path = os.fsdecode(path.encode("utf-8", "surrogateescape"))
+    except UnicodeError:
+        raise SandboxPathError(path, "no file can have this name") from None
     root = directory.resolve()
     target = Path(os.path.normpath(root / path.lstrip("/")))
     if not target.is_relative_to(root) or target == root or "\0" in path:
         raise SandboxPathError(path, "it leaves the target directory")
-    target.parent.mkdir(parents=True, exist_ok=True)
     if not target.parent.resolve().is_relative_to(root):
         raise SandboxPathError(path, "a link leads out of the target directory")
+    target.parent.mkdir(parents=True, exist_ok=True)
     return _write(store, item, target)
 
 
@@ -116,4 +147,9 @@ def _report(written: list[dict[str, Any]], as_json: bool) -> None:
         output.print_json({"files": written})
         return
     for item in written:
-        print(f"{item['written']} ({output.human_size(item['size'])}, step {item['step']})")
+        if "failed" in item:
+            why = f"{item['path']}: {item['failed']}"
+            print(f"Not written: {output.one_line(why)}", file=sys.stderr)
+        else:
+            facts = f"{output.human_size(item['size'])}, step {item['step']}"
+            print(f"{output.one_line(item['written'])} ({facts})")

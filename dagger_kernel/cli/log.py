@@ -89,10 +89,10 @@ def _print_step(step: Step, result: Result | None, *, as_json: bool) -> None:
     }
     for name, value in facts.items():
         if value:
-            print(f"  {name:<9} {output.clean(value)}")
+            print(f"  {name:<9} {output.one_line(value)}")
     _section("source", step.source)
     for item in step.payload.get("files", []):
-        print(f"  {item['path']}  {output.human_size(item['size'])}")
+        print(f"  {output.one_line(item['path'])}  {output.human_size(item['size'])}")
     if result is None:
         return
     _section("outputs", "\n".join(_texts(result.outputs)))

@@ -58,12 +58,16 @@ def report(error: BaseException, *, as_json: bool) -> None:
         content = {"type": type(error).__name__, "what": what, "kept": kept, "remedy": remedy}
         print(json.dumps({"error": content}), file=sys.stderr)
         return
-    print(f"Error: {what}", file=sys.stderr)
+    from .output import clean
+
+    print(f"Error: {clean(what)}", file=sys.stderr)
     for line in (kept, remedy):
         if line:
-            print(line, file=sys.stderr)
+            print(clean(line), file=sys.stderr)
 
 
 def _describe_os_error(error: OSError) -> str:
+    from .output import one_line
+
     reason = error.strerror or str(error) or type(error).__name__
-    return f"{error.filename}: {reason}." if error.filename else f"{reason}."
+    return f"{one_line(str(error.filename))}: {reason}." if error.filename else f"{reason}."

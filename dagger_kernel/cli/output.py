@@ -40,17 +40,22 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         table.add_column(name.rstrip(">"), justify="right" if right else "left", no_wrap=True)
     for row in rows:
         # Cells of a table hold users' text, which may look like rich's markup.
-        table.add_row(*(Text(clean(str(value))) for value in row))
+        table.add_row(*(Text(one_line(str(value))) for value in row))
     console().print(table)
 
 
 def clean(text: str) -> str:
-    """Return text that is safe on a terminal: no control characters, no lone surrogates."""
+    """Return lines that are safe on a terminal: no control characters, no lone surrogates."""
     text = text.encode("utf-8", "replace").decode("utf-8")
     return "".join(
         char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}"
         for char in text
     )
+
+
+def one_line(text: str) -> str:
+    """Return text that is safe within a line: what a sandbox named cannot begin another one."""
+    return clean(text).translate(dict.fromkeys(map(ord, "\n\t"), "\N{REPLACEMENT CHARACTER}"))
 
 
 def first_line(text: str, width: int = 60) -> str:

@@ -23,8 +23,8 @@ def run(sandbox: str, *, confirmed: bool, as_json: bool) -> None:
             sys.exit(ExitCode.NOT_FOUND)
         if not confirmed:
             print(
-                f"This deletes the {row.steps} steps of the sandbox {row.id} ({output.clean(row.notebook)}) of "
-                f"{output.clean(row.owner)}, with all their files, for good. Say so with --yes.",
+                f"This deletes the {row.steps} steps of the sandbox {row.id} ({output.one_line(row.notebook)}) of "
+                f"{output.one_line(row.owner)}, with all their files, for good. Say so with --yes.",
                 file=sys.stderr,
             )
             sys.exit(ExitCode.REFUSED)

@@ -111,6 +111,8 @@ class CellExecution:
             self._comms.from_cell(head)
         if kind == "error":
             self._error = error_content(head)
+            if head.get("handled"):
+                return
         if self._request.silent:
             return
         if kind == "stream":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from .holder import SessionHolder
@@ -20,7 +19,7 @@ async def history(holder: SessionHolder, content: dict[str, Any]) -> dict[str, A
     if kind not in KINDS:
         return {"status": "ok", "history": []}
     session = await holder.get()
-    found = session.history(
+    found = await session.history(
         kind=kind,
         output=bool(content.get("output", False)),
         session=_integer(content.get("session"), 0),
@@ -30,7 +29,7 @@ async def history(holder: SessionHolder, content: dict[str, Any]) -> dict[str, A
         pattern=content.get("pattern") if isinstance(content.get("pattern"), str) else None,
         unique=bool(content.get("unique", False)),
     )
-    return {"status": "ok", "history": await found if inspect.isawaitable(found) else found}
+    return {"status": "ok", "history": found}
 
 
 def _integer(value: Any, default: int | None = None) -> int | None:

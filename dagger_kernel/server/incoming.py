@@ -56,18 +56,19 @@ class Incoming:
             await ahead.settle()
         self._sandboxes.clear()
 
-    async def _put_in(self, tip: Tip, sandbox_id: str) -> None:
+    async def _put_in(self, tip: Tip, sandbox_id: str) -> bool:
         from ..engines.base import Base
         from ..sandbox.ahead import put_in
 
         engine = await self._engine()
         if engine is None or not engine.puts_files_cheaply:
-            return
+            return True
         await tip.refresh()
         digest = tip.recorded_base(engine.name)
-        if digest is not None and tip.step is not None:
-            base = Base(digest=digest, runner_digest=tip.step.runner_digest, python="")
-            await put_in(engine, tip.chain, base, sandbox_id)
+        if digest is None or tip.step is None:
+            return True
+        base = Base(digest=digest, runner_digest=tip.step.runner_digest, python="")
+        return await put_in(engine, tip.chain, base, sandbox_id)
 
 
 class _Threads:

@@ -73,6 +73,33 @@ def test_users_text_is_not_markup(cli, history):
     assert "\x1b" not in out
 
 
+def test_names_of_files_are_no_lines(cli, history):
+    """A cell names files as it likes, and so does who uploads them."""
+    import uuid
+
+    from dagger_kernel.log import open_log
+    from dagger_kernel.settings import Settings
+    from dagger_kernel.steps import FileChange, Kind, Result, Status, Step
+
+    name = "b\nstep 99 forged.txt\t\x1b[2J"
+    store = open_log(Settings.load())
+    common = {"base_digest": "b", "runner_digest": "r", "key": "k", "nonce": "n"}
+    payload = {"files": [{"path": name, "blob": store.blobs.put(b"x"), "size": 1, "mode": 0o644}]}
+    step = store.append(
+        Step(
+            id=uuid.uuid4().hex, sandbox_id=history.id, seq=0, parent_id=history.steps[-1].id, kind=Kind.UPLOAD,
+            engine="x\nforged", payload=payload, **common,
+        )
+    )  # fmt: skip
+    change = FileChange(path=name, kind="new", size=1, blob=store.blobs.put(b"x"))
+    store.finish(Result(step_id=step.id, status=Status.OK, files=[change]))
+    store.close()
+    for args in (["log", "latest", "latest"], ["log", "latest"], ["audit"]):
+        lines = cli(*args).out.splitlines()
+        assert not any(line.strip().startswith(("step 99", "forged")) for line in lines)
+        assert all(line.isprintable() for line in lines)
+
+
 def test_without_a_log(cli):
     ran = cli("log")
     assert ran.code == 4

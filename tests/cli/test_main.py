@@ -67,6 +67,19 @@ def test_bugs_are_one_message_unless_asked(cli, monkeypatch, as_json):
         assert json.loads(ran.err)["error"]["type"] == "RuntimeError"
 
 
+@pytest.mark.parametrize(
+    "error", [OSError(17, "File exists", "b\nError: c\x1b[2J"), errors.BlobError("x\x1b[2J", "y")]
+)
+def test_an_error_carries_no_terminal_codes(cli, monkeypatch, error):
+    def broken(*_args, **_options):
+        raise error
+
+    monkeypatch.setattr("dagger_kernel.cli.log.run", broken)
+    ran = cli("log")
+    assert "\x1b" not in ran.err
+    assert "\nError" not in ran.err
+
+
 def test_debug_shows_the_traceback(process, monkeypatch):
     monkeypatch.setenv("DAGGER_KERNEL_DEBUG", "1")
     assert "Traceback" in process("log").err

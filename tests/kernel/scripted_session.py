@@ -82,7 +82,7 @@ class ScriptedSession:
             return {"status": "ok", "found": True, "data": {"text/plain": "doc"}, "metadata": {}}
         return {}
 
-    def history(self, *, kind="tail", output=False, n=None, **_query):
+    async def history(self, *, kind="tail", output=False, n=None, **_query):
         rows = self.inputs[-(n or len(self.inputs)) :] if self.inputs else []
         return [(s, line, (text, None) if output else text) for s, line, text in rows]
 

@@ -61,6 +61,15 @@ def test_an_error_of_the_cell_is_output_and_reply(scripted):
     assert got.content["execution_count"] == 1
 
 
+def test_an_error_that_the_users_handler_took_is_told_in_the_reply_only(scripted):
+    got = scripted.execute(
+        "emit('error', ename='KeyError', evalue='1', traceback=[], handled=True)\nend('error')"
+    )
+    assert (got.content["status"], got.content["ename"]) == ("error", "KeyError")
+    assert got.content["traceback"] == []
+    assert got.outputs == []
+
+
 @pytest.mark.parametrize(
     ("code", "ename"),
     [

@@ -9,6 +9,7 @@ import zipfile
 
 import pytest
 
+from dagger_kernel.engines.local.room import LocalRoom
 from dagger_kernel.sandbox import AsyncSandbox
 from dagger_kernel.sandbox.ahead import SETTLE_SECONDS
 
@@ -108,7 +109,15 @@ async def test_a_directory_needs_its_state_and_a_size(base, site, monkeypatch):
     assert (await site.fetch(f"/sandboxes/{empty}/archive?directory=")).code == 404
 
 
-async def test_uploads_are_put_in_before_the_next_cell_asks(base, site):
+@pytest.mark.parametrize("late", [0.0, 1.5])
+async def test_uploads_are_put_in_before_the_next_cell_asks(base, site, monkeypatch, late):
+    ends = LocalRoom._wait_for_exit
+
+    async def ends_late(room):
+        await asyncio.sleep(late)
+        await ends(room)
+
+    monkeypatch.setattr(LocalRoom, "_wait_for_exit", ends_late)
     async with await AsyncSandbox.open() as sandbox:
         await sandbox.run("x = 1")
         at = f"/sandboxes/{sandbox.id}"
