@@ -122,13 +122,12 @@ def shipped_digest() -> str:
 def with_runner(
     container: dagger.Container, client: dagger.Client, directory: Path
 ) -> dagger.Container:
-    """Put the runner in, compiled, and the directory that it keeps state in."""
+    """Put the runner in, and the directory that it keeps state in; compile what every room imports."""
     shipped = client.host().directory(os.fspath(stage_runner(directory)))
-    compiling = [PYTHON, "-I", "-S", "-m", "compileall", "-q", RUNNER_PLACE]
     return (
         container.with_directory(STATE_PLACE, client.directory(), owner=USER)
         .with_directory(RUNNER_PLACE, shipped, owner=ROOT)
         .with_user(ROOT)
-        .with_exec(compiling)
+        .with_exec(inside_command(PYTHON, "compile", RUNNER_PLACE))
         .with_user(USER)
     )

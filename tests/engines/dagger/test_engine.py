@@ -171,6 +171,15 @@ async def test_cells_see_nothing_of_the_engine(kernel):
     assert text(frames) == "[] 0 /home/sandbox /home/sandbox\n"
 
 
+async def test_no_room_compiles_the_standard_library_again(kernel):
+    one = await kernel()
+    _, frames = await one.cell(
+        "import json, os, asyncio, email.message as m; "
+        "print([os.path.exists(each.__cached__) for each in (json, asyncio, m)])"
+    )
+    assert text(frames) == "[True, True, True]\n"
+
+
 async def test_a_large_file_is_read_in_ranges(kernel):
     one = await kernel()
     await one.cell("open('big', 'wb').write(bytes(range(256)) * 65536)")

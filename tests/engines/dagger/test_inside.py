@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from dagger_kernel.engines.dagger.inside import arrivals, difference, listing, mirroring, places
+from dagger_kernel.engines.dagger.inside import (
+    arrivals,
+    bytecode,
+    difference,
+    listing,
+    mirroring,
+    places,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -251,3 +258,20 @@ def test_listing_reports_links_and_does_not_follow_them(roots):
     assert listing.list_directory(str(old), "l/ssl", recursive=False) == {"error": "link"}
     assert listing.list_directory(str(old), "d/f", recursive=False) == {"error": "missing"}
     assert listing.list_directory(str(old), "nothing", recursive=False) == {"error": "missing"}
+
+
+def test_the_runner_and_the_library_are_compiled_whatever_else_lies_there(tmp_path):
+    runner, library = tmp_path / "runner", tmp_path / "python3"
+    for place in ("runner/main.py", "python3/json/decoder.py", "python3/test/case.py"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text("x = 1")
+    (library / "other.py").write_text("print 'for another Python'")
+    assert bytecode.compile_bytecode(str(runner), str(library))
+    compiled = {path.name.split(".")[0] for path in tmp_path.rglob("*.pyc")}
+    assert compiled == {"main", "decoder"}
+
+
+def test_a_runner_that_cannot_be_compiled_is_told(tmp_path):
+    (tmp_path / "runner").mkdir()
+    (tmp_path / "runner" / "main.py").write_text("print 'for another Python'")
+    assert not bytecode.compile_bytecode(str(tmp_path / "runner"), str(tmp_path / "missing"))

@@ -9,5 +9,6 @@ sandbox made.
     unpack SOCKET NONCE          a stored layer difference, from the link
     mount SOCKET NONCE           a skill's files, from the link
     pack OLD OUT MAX_BYTES       this root's difference to another, as an archive
+    compile RUNNER               the runner and the standard library to bytecode
     mirror OTHER                 make this root's parts equal to another's
 """

@@ -7,6 +7,7 @@ import os
 import sys
 
 from .arrivals import mount, put, unpack
+from .bytecode import compile_bytecode, library
 from .difference import TOO_LARGE, TooLargeError, pack
 from .listing import list_directory
 from .mirroring import mirror
@@ -31,6 +32,8 @@ def main() -> int:
                 return TOO_LARGE
     elif command == "mirror":
         mirror("/", rest[0])
+    elif command == "compile":
+        return 0 if compile_bytecode(rest[0], library()) else 1
     elif command in ("put", "unpack", "mount"):
         try:
             wire = Wire(rest[0], rest[1])
