@@ -73,12 +73,6 @@ def commands(packages: Sequence[str], *, locked: bool = False) -> list[Command]:
         ),
         Command(
             "0:0",
-            "python3 -m compileall -q -x '/(test|idlelib|lib2to3|site-packages)/' "
-            "/usr/local/lib/python3.*",
-            "the standard library comes uncompiled, and cells may not write beside it",
-        ),
-        Command(
-            "0:0",
             f"useradd --uid 1000 --user-group --no-create-home --home-dir {HOME} --shell /bin/bash sandbox"
             f" && install -d -o 1000 -g 1000 {HOME} /.dk",
             "the one user, its directory and the runner's",
